@@ -1,0 +1,41 @@
+import { z } from 'zod'
+
+export const id = z.uuid()
+/** ISO 8601, UTC, milliseconds: what every response carries. */
+export const timestamp = z.iso.datetime({ precision: 3 })
+/** ISO 8601 in a query or body: a date or a date-time, with any offset. Output: epoch milliseconds. */
+export const instant = z.string().transform((text, context) => {
+  const ms = /^\d{4}-\d{2}-\d{2}(T|$)/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(ms)) {
+    context.addIssue({ code: 'custom', message: 'Invalid date' })
+    return z.NEVER
+  }
+  return ms
+})
+/** Money at the edge: US dollars, a number. Inside agh money is integer nano-dollars. */
+export const usd = z.number()
+
+export const roles = ['owner', 'admin', 'editor', 'viewer'] as const
+export const role = z.enum(roles)
+export type Role = z.infer<typeof role>
+
+export const providers = ['openai', 'anthropic', 'google', 'openai_compatible'] as const
+export const providerKind = z.enum(providers)
+export type ProviderKind = z.infer<typeof providerKind>
+
+const wholeNumber = (text: string) => (/^-?\d+$/.test(text) ? Number(text) : Number.NaN)
+
+/** `page` and `limit` of every paginated list (spec 1, conventions); extend it with `.extend({...})`. */
+export const pageQuery = z.object({
+  page: z.string().transform(wholeNumber).pipe(z.number().int().min(1).max(1_000_000)).default(1),
+  limit: z.string().transform(wholeNumber).pipe(z.number().int().min(1).max(100)).default(20),
+})
+
+export const pageOf = <S extends z.ZodType>(item: S) =>
+  z.object({ data: z.array(item), total: z.number().int(), page: z.number().int(), limit: z.number().int() })
+
+export const idParams = z.object({ id: z.string() })
+
+/** A path or body id that is not a UUID can only name a missing resource; callers turn `false` into notFound. */
+export const isUuid = (text: string) =>
+  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)

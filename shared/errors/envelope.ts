@@ -1,0 +1,23 @@
+import { AppError } from './app-error.js'
+
+export interface ErrorReply {
+  status: number
+  headers: Record<string, string>
+  body: { error: { code: string; message: string } }
+}
+
+/**
+ * Any thrown value to what the client sees (spec 1, conventions; spec 4, section 2). What is not an AppError is
+ * answered as INTERNAL_ERROR with the request id and nothing else; log the original before you send this.
+ */
+export function errorReply(error: unknown, requestId: string): ErrorReply {
+  if (error instanceof AppError) {
+    return {
+      status: error.status,
+      headers: error.headers,
+      body: { error: { code: error.code, message: error.message } },
+    }
+  }
+  const message = `Internal error. Request id: ${requestId}.`
+  return { status: 500, headers: {}, body: { error: { code: 'INTERNAL_ERROR', message } } }
+}
