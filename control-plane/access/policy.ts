@@ -1,0 +1,67 @@
+import type { Role } from '../../shared/contract/common.js'
+import type { Access } from '../../shared/contract/endpoint.js'
+import { forbidden, unauthorized } from '../../shared/errors/app-error.js'
+import type { Principal } from './principal.js'
+
+const writers: readonly Role[] = ['owner', 'admin', 'editor']
+const managers: readonly Role[] = ['owner', 'admin']
+
+export const NO_PERSON = 'Team-scoped keys carry no user identity.'
+
+/**
+ * Whether a caller may use an endpoint; the roles of spec 1, Authentication, and spec 4, sections 3 and 9.
+ *
+ * @throws AppError UNAUTHORIZED for a kind of credential that the endpoint does not take, FORBIDDEN for a role or a
+ *   team-scoped key that is not enough.
+ */
+export function allow(access: Access, principal: Principal): void {
+  switch (access) {
+    case 'public':
+      return
+    case 'internal':
+      if (principal.via !== 'internal') throw unauthorized()
+      return
+    case 'ingest':
+    case 'model-list':
+      return
+    case 'member':
+      return refuseVirtualKey(principal)
+    case 'person':
+      refuseVirtualKey(principal)
+      if (principal.userId === null) throw forbidden(NO_PERSON)
+      return
+    case 'writer':
+      return needRole(principal, writers)
+    case 'manager':
+      return needRole(principal, managers)
+    case 'owner':
+      return needRole(principal, ['owner'])
+    case 'session':
+      return needSession(principal)
+    case 'session-manager':
+      needSession(principal)
+      return needRole(principal, managers)
+    case 'completion':
+      if (principal.via === 'virtual_key' || principal.via === 'team_api_key') return
+      return needRole(principal, writers)
+    default:
+      access satisfies never
+  }
+}
+
+/** For rules that depend on more than the endpoint: whether the person is an owner or admin. */
+export const isManager = (principal: Principal): boolean =>
+  principal.role !== null && managers.includes(principal.role)
+
+function refuseVirtualKey(principal: Principal): void {
+  if (principal.via === 'virtual_key') throw unauthorized()
+}
+
+function needSession(principal: Principal): void {
+  if (principal.via !== 'session') throw unauthorized()
+}
+
+function needRole(principal: Principal, roles: readonly Role[]): void {
+  refuseVirtualKey(principal)
+  if (principal.role === null || !roles.includes(principal.role)) throw forbidden()
+}

@@ -1,0 +1,151 @@
+import { connect as connectSocket } from 'node:net'
+import postgres from 'postgres'
+
+/**
+ * What a query function takes: the pool or a transaction. Columns travel as snake_case in SQL and camelCase in
+ * JavaScript; keys inside jsonb values are left alone, they are users' data. `timestamptz` arrives as Date,
+ * `bigint` and `numeric` as text.
+ */
+export type Sql = postgres.ISql
+
+/** The pool itself, for the program that opens and closes it. */
+export type Database = postgres.Sql
+
+export interface SqlOptions {
+  /** The longest a statement may take, waiting for a connection included. Default 1,800: no request hangs over 2 s. */
+  deadlineMs?: number
+  /** Connections at most. */
+  max?: number
+  /** Shown by pg_stat_activity. */
+  name?: string
+}
+
+/** PostgreSQL did not answer within the deadline. */
+export class StatementDeadline extends Error {
+  constructor(deadlineMs: number) {
+    super(`PostgreSQL did not answer within ${deadlineMs} ms.`)
+    this.name = 'StatementDeadline'
+  }
+}
+
+const DEFAULT_DEADLINE_MS = 1_800
+/** The server cancels first, so that a slow statement frees its connection; the client's timer is for a dead server. */
+const SERVER_HEAD_START_MS = 200
+
+/**
+ * Opens the pool; it connects when the first statement runs and again after an outage.
+ *
+ * Every statement has two deadlines: `statement_timeout` on the server, and a timer here, because a frozen server or a
+ * cut network leaves the driver waiting for ever. A connection that has been silent while it owed an answer is
+ * destroyed, so that the pool is whole again within ten seconds of a failover.
+ */
+export function connectSql(databaseUrl: string, options: SqlOptions = {}): Database {
+  const deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS
+  const serverMs = Math.max(100, deadlineMs - SERVER_HEAD_START_MS)
+  const silentMs = Math.max(10_000, 3 * deadlineMs)
+  const client = postgres(databaseUrl, {
+    max: options.max ?? 10,
+    connect_timeout: Math.max(1, Math.ceil(deadlineMs / 1000)),
+    // Below the socket's own limit: an idle connection is closed by the driver, never by that limit.
+    idle_timeout: silentMs / 1000 - 2,
+    backoff: () => 0.2,
+    onnotice: () => {},
+    // Not postgres.camel: that one also renames the keys inside jsonb values.
+    transform: {
+      undefined: null,
+      column: { from: postgres.toCamel, to: postgres.fromCamel },
+    },
+    connection: {
+      application_name: options.name ?? 'agh-control-plane',
+      statement_timeout: serverMs,
+      lock_timeout: serverMs,
+      idle_in_transaction_session_timeout: silentMs,
+    },
+    ...watchedSocket(silentMs),
+  })
+  return withDeadlines(client, deadlineMs) as Database
+}
+
+/** The driver's own socket, with a limit on silence. The option is missing in the driver's types. */
+function watchedSocket(silentMs: number): object {
+  interface Target {
+    host: string[]
+    port: number[]
+    path: string | false
+  }
+  const socket = ({ host, port, path }: Target) =>
+    new Promise((resolve, reject) => {
+      const hostname = host[0] ?? '127.0.0.1'
+      const opened = path ? connectSocket(path) : connectSocket(port[0] ?? 5432, hostname)
+      // The driver reads it for the name in TLS.
+      Object.assign(opened, { host: hostname })
+      opened.setTimeout(silentMs, () => opened.destroy(new Error('PostgreSQL has been silent for too long.')))
+      opened.once('error', reject)
+      opened.once('connect', () => {
+        opened.off('error', reject)
+        resolve(opened)
+      })
+    })
+  return { socket }
+}
+
+/** Anything callable or awaitable that the driver returns. */
+type DriverCall = (...args: unknown[]) => unknown
+type Pending = Promise<unknown> & { cancel(): void }
+
+/** The driver's `sql` with a timer on each statement, in transactions and savepoints too. */
+function withDeadlines(sql: object, deadlineMs: number): object {
+  const wrapped = new WeakMap<object, object>()
+  const bounded = (value: unknown) => {
+    if (isPending(value)) limit(value, deadlineMs)
+    return value
+  }
+  const scope = (work: DriverCall) => (inner: object) => work(withDeadlines(inner, deadlineMs))
+  return new Proxy(sql, {
+    apply: (target, self, args) => bounded(Reflect.apply(target as DriverCall, self, args)),
+    get(target, property) {
+      const value = Reflect.get(target, property)
+      if (typeof value !== 'function') return value
+      const known = wrapped.get(value)
+      if (known !== undefined) return known
+      const method: DriverCall = (...args) => {
+        const scoped = args.map(argument =>
+          typeof argument === 'function' && (property === 'begin' || property === 'savepoint')
+            ? scope(argument as DriverCall)
+            : argument,
+        )
+        return bounded(Reflect.apply(value, target, scoped))
+      }
+      wrapped.set(value, method)
+      return method
+    },
+  })
+}
+
+const isPending = (value: unknown): value is Pending =>
+  value instanceof Promise && typeof (value as Partial<Pending>).cancel === 'function'
+
+/** The timer starts with the statement: the driver sends it at the first `then`. */
+function limit(query: Pending, deadlineMs: number): void {
+  const run = query.then.bind(query)
+  let answer: Promise<unknown> | undefined
+  query.then = ((onDone: never, onFail: never) => {
+    answer ??= new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new StatementDeadline(deadlineMs))
+        query.cancel()
+      }, deadlineMs)
+      run(resolve, reject).finally(() => clearTimeout(timer))
+    })
+    return answer.then(onDone, onFail)
+  }) as typeof query.then
+}
+
+/**
+ * Runs `work` in a transaction, or in a savepoint when `sql` is a transaction already. Committed when it resolves,
+ * rolled back when it throws. A transaction that outlives five statement deadlines is given up.
+ */
+export async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>): Promise<T> {
+  if ('savepoint' in sql) return (await (sql as postgres.TransactionSql).savepoint(tx => work(tx))) as T
+  return (await (sql as postgres.Sql).begin(tx => work(tx))) as T
+}

@@ -1,0 +1,65 @@
+import type { FastifyInstance } from 'fastify'
+import { AppError, conflict, unavailable, validation } from '../../shared/errors/app-error.js'
+import { errorReply } from '../../shared/errors/envelope.js'
+import { LedgerUnavailable } from '../../shared/ledger/ledger.js'
+import { StatementDeadline } from '../db/sql.js'
+
+/** The control plane's one catch: anything thrown becomes the envelope, its cause goes to the log and nowhere else. */
+export function handleErrors(app: FastifyInstance): void {
+  app.setErrorHandler((thrown, request, reply) => {
+    const error = publicError(thrown)
+    const answer = errorReply(error, request.id)
+    if (answer.status >= 500) request.log.error({ error: thrown, requestId: request.id }, 'request failed')
+    else if (error !== thrown) request.log.info({ error: thrown, requestId: request.id }, 'request refused')
+    return reply
+      .code(answer.status)
+      .headers(answer.headers)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(answer.body))
+  })
+  app.setNotFoundHandler(() => {
+    throw new AppError('NOT_FOUND', 'Route not found.')
+  })
+}
+
+/** What the libraries below throw, in the service's own words; anything unknown passes through and becomes a 500. */
+export function publicError(error: unknown): unknown {
+  if (error instanceof AppError) return error
+  if (error instanceof LedgerUnavailable) {
+    return new AppError('LEDGER_UNAVAILABLE', 'The ledger cannot be reached.', {
+      cause: error,
+      headers: { 'retry-after': '1' },
+    })
+  }
+  if (error instanceof StatementDeadline) return unavailable('The database did not answer in time.', 2, error)
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown }
+  if (typeof code !== 'string') return error
+  if (isDatabaseAway(code)) return unavailable('The database cannot be reached.', 2, error)
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new AppError('PAYLOAD_TOO_LARGE', 'The request body is larger than this route takes.', {
+      cause: error,
+    })
+  }
+  if (code.startsWith('FST_') && typeof statusCode === 'number' && statusCode < 500) {
+    return validation((error as Error).message)
+  }
+  return badData(code) ?? error
+}
+
+const awayCodes = new Set([
+  ...['CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'],
+  ...['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH'],
+  // Shutting down, crashed, starting; too many connections; statement or lock timeout; read-only after a failover;
+  // serialization failure and deadlock: the same request may pass a moment later.
+  ...['57P01', '57P02', '57P03', '53300', '57014', '55P03', '25006', '40001', '40P01', '25P03'],
+])
+
+const isDatabaseAway = (code: string): boolean => awayCodes.has(code) || /^08...$/.test(code)
+
+/** PostgreSQL's refusals of values that JSON can carry and it cannot store: the request is at fault, not the service. */
+function badData(code: string): AppError | undefined {
+  if (code === '22021' || code === '22P05') return validation('Text must not contain the NUL character.')
+  if (code === '22P02') return validation('A value is not in the form that its field takes.')
+  if (code === '23505') return conflict('The resource exists already.')
+  return undefined
+}
