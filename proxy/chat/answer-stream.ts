@@ -1,0 +1,120 @@
+import { AppError } from '../../shared/errors/app-error.js'
+import type { CachedAnswer } from '../cache/response-cache.js'
+import type { Deps } from '../deps.js'
+import type { Exchange } from '../http/exchange.js'
+import type { StreamReader } from '../providers/adapter.js'
+import { costNano, outputTokensOf } from './pricing.js'
+import { NOTHING, type Outcome, type Recorded } from './record.js'
+import { errorFrame, replyError, streamHeaders, traceHeaders } from './reply.js'
+import { settleCall } from './settle.js'
+
+/** A hold that a stream outgrew is raised to this much of what it has cost so far, so that raising stays rare. */
+const HOLD_HEADROOM = 1.5
+
+/**
+ * A streamed answer on its way to the client. The reply's head waits for the first byte of the answer, so that a
+ * provider that fails before it is answered as JSON, with the right status (spec 3, completions).
+ */
+export class AnswerStream {
+  #started = false
+  #firstByteAtMs: number | null = null
+  #heldNano: number
+
+  constructor(
+    readonly exchange: Exchange,
+    readonly call: Recorded,
+    readonly reader: StreamReader,
+    readonly deps: Deps,
+    resume: () => void,
+  ) {
+    this.#heldNano = call.admission.estimate.costNano
+    exchange.onDrain(resume)
+  }
+
+  get failed(): boolean {
+    return this.reader.state.failure !== null
+  }
+
+  /** @returns false when the client lags: the provider is paused until it has drained. */
+  push(chunk: Buffer): boolean {
+    const bytes = this.reader.push(chunk)
+    if (bytes.length === 0) return true
+    if (!this.#started) this.#start()
+    this.#extendHold()
+    return this.exchange.write(bytes)
+  }
+
+  /**
+   * @param broken the provider failed, or the connection did.
+   * @returns the whole answer when it is complete and was collected.
+   */
+  finish(broken: boolean, retries: number): CachedAnswer | null {
+    const { state } = this.reader
+    const last = broken || this.failed ? null : this.reader.end()
+    if (last === null || !state.complete || state.failure !== null) {
+      this.#break(retries)
+      return null
+    }
+    settleCall(this.call, { ...this.outcome({ ...NOTHING, retries }), status: 'ok' }, this.deps)
+    if (!this.#started) this.#start()
+    if (last.length > 0) this.exchange.write(last)
+    this.exchange.end()
+    if (state.assemble === null) return null
+    return { completion: state.assemble(), tokens: state.tokens, finishReason: state.finishReason }
+  }
+
+  /** Adds what has been seen so far to an outcome. */
+  outcome(base: Outcome): Outcome {
+    const { state } = this.reader
+    return {
+      ...base,
+      charged: true,
+      tokens: state.tokens,
+      outputBytes: state.outputBytes,
+      finishReason: state.finishReason,
+      firstByteAtMs: this.#firstByteAtMs,
+      completion: state.assemble,
+    }
+  }
+
+  #start(): void {
+    this.#started = true
+    this.#firstByteAtMs = this.deps.now()
+    this.exchange.startStream(200, streamHeaders(this.call, 'miss'))
+  }
+
+  #break(retries: number): void {
+    const detail = this.reader.state.failure?.message ?? 'the stream ended before the answer was complete'
+    const error = new AppError('PROVIDER_ERROR', `The provider failed: ${detail}`)
+    const base: Outcome = {
+      ...NOTHING,
+      retries,
+      errorType: 'provider_error',
+      errorCode: 'stream_interrupted',
+    }
+    // Nothing of an answer came: no work to charge.
+    const outcome = this.#started ? this.outcome(base) : base
+    settleCall(this.call, outcome, this.deps)
+    if (!this.#started) {
+      replyError(this.exchange, error, traceHeaders(this.call))
+      return
+    }
+    this.exchange.write(errorFrame(error))
+    this.exchange.end()
+  }
+
+  /** A stream that outgrows its estimate extends its hold (spec 4, section 5). */
+  #extendHold(): void {
+    const { hold, target, estimate } = this.call.admission
+    if (hold === null || target.model.price === null) return
+    const output = outputTokensOf(this.reader.state.outputBytes)
+    if (output <= estimate.outputTokens) return
+    const soFar = costNano(
+      { input: estimate.promptTokens, cacheRead: 0, cacheWrite: 0, output },
+      target.model.price,
+    )
+    if (soFar <= this.#heldNano) return
+    this.#heldNano = Math.ceil(soFar * HOLD_HEADROOM)
+    this.deps.ledger.extend(hold, this.#heldNano).catch(() => this.deps.metrics.unsettledCalls.inc())
+  }
+}

@@ -1,0 +1,54 @@
+import type { CachedAnswer } from '../cache/response-cache.js'
+import type { Deps } from '../deps.js'
+import type { Exchange } from '../http/exchange.js'
+import { NOTHING, type Recorded } from './record.js'
+import { plainHeaders, streamHeaders } from './reply.js'
+import { settleCall } from './settle.js'
+
+/** Answers from the response cache: costs nothing, and is a stream when one was asked for (spec 4, section 5). */
+export function replyFromCache(exchange: Exchange, call: Recorded, answer: CachedAnswer, deps: Deps): void {
+  settleCall(
+    call,
+    {
+      ...NOTHING,
+      status: 'ok',
+      cached: true,
+      finishReason: answer.finishReason,
+      completion: () => answer.completion,
+    },
+    deps,
+  )
+  const { stream, wantsUsage } = call.admission.target.call
+  if (!stream) {
+    exchange.reply(200, plainHeaders(call, 'hit', 0), JSON.stringify(answer.completion))
+    return
+  }
+  exchange.startStream(200, streamHeaders(call, 'hit'))
+  exchange.write(asStream(answer.completion, wantsUsage))
+  exchange.end()
+}
+
+interface Choice {
+  index: number
+  message: { role?: string; content?: unknown; tool_calls?: unknown[]; [key: string]: unknown }
+  finish_reason: unknown
+}
+
+/** A whole completion as the frames that a provider would have streamed. */
+export function asStream(completion: Record<string, unknown>, wantsUsage: boolean): string {
+  const { id, created, model } = completion
+  const chunk = (choices: unknown[], usage?: unknown) =>
+    `data: ${JSON.stringify({ id, object: 'chat.completion.chunk', created, model, choices, ...(usage !== undefined && { usage }) })}\n\n`
+  const frames: string[] = []
+  for (const { index, message, finish_reason } of completion.choices as Choice[]) {
+    const { tool_calls: toolCalls, ...rest } = message
+    const delta = toolCalls === undefined ? rest : { ...rest, tool_calls: toolCalls.map(indexed) }
+    frames.push(chunk([{ index, delta, finish_reason: null }]))
+    frames.push(chunk([{ index, delta: {}, finish_reason }]))
+  }
+  if (wantsUsage && completion.usage !== undefined) frames.push(chunk([], completion.usage))
+  frames.push('data: [DONE]\n\n')
+  return frames.join('')
+}
+
+const indexed = (toolCall: unknown, index: number) => ({ index, ...(toolCall as Record<string, unknown>) })

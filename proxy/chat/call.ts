@@ -1,0 +1,196 @@
+import { AppError } from '../../shared/errors/app-error.js'
+import type { CachedAnswer } from '../cache/response-cache.js'
+import type { Deps } from '../deps.js'
+import type { Exchange } from '../http/exchange.js'
+import {
+  BrokenAnswer,
+  type Completion,
+  type ProviderAdapter,
+  type UpstreamCall,
+} from '../providers/adapter.js'
+import { adapters } from '../providers/index.js'
+import type { Flight, UpstreamError, UpstreamHandlers } from '../providers/upstream.js'
+import { AnswerStream } from './answer-stream.js'
+import { NOTHING, type Outcome, type Recorded } from './record.js'
+import { plainHeaders, providerError, replyError, traceHeaders } from './reply.js'
+import { settleCall } from './settle.js'
+
+/** A plain answer larger than this is not a completion. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+
+/**
+ * The provider's side of one admitted call: sends it, relays the answer, settles exactly once at whichever end comes
+ * first (answer complete, provider failed, client gone).
+ */
+export class ProviderCall implements UpstreamHandlers {
+  readonly #adapter: ProviderAdapter
+  readonly #upstreamCall: UpstreamCall
+  #flight: Flight | null = null
+  #status = 0
+  #header: (name: string) => string | undefined = () => undefined
+  #chunks: Buffer[] = []
+  #bytes = 0
+  #stream: AnswerStream | null = null
+  #settled = false
+
+  constructor(
+    readonly exchange: Exchange,
+    readonly call: Recorded,
+    /** Where a complete answer is kept; null when the key has no response cache. */
+    readonly keep: ((answer: CachedAnswer) => void) | null,
+    readonly deps: Deps,
+  ) {
+    const { target } = call.admission
+    this.#adapter = adapters[target.connection.provider]
+    this.#upstreamCall = {
+      request: target.call.request,
+      raw: target.call.raw,
+      upstreamModel: target.model.upstreamModel,
+      baseUrl: target.connection.baseUrl,
+      apiKey: target.connection.apiKey,
+      stream: target.call.stream,
+      wantsUsage: target.call.wantsUsage,
+      maxOutputTokens: target.model.maxOutputTokens,
+      requestId: call.requestId,
+    }
+  }
+
+  start(): void {
+    let request: ReturnType<ProviderAdapter['buildRequest']>
+    try {
+      request = this.#adapter.buildRequest(this.#upstreamCall)
+    } catch (error) {
+      this.#fail(error, { ...NOTHING, errorCode: 'invalid_request' })
+      return
+    }
+    this.exchange.onAbort(() => this.#clientLeft())
+    this.#flight = this.deps.upstream.send({ baseUrl: this.#upstreamCall.baseUrl, ...request }, this)
+  }
+
+  onHead(status: number, header: (name: string) => string | undefined): void {
+    this.#status = status
+    this.#header = header
+    if (status >= 200 && status < 300 && this.#upstreamCall.stream) {
+      const reader = this.#adapter.streamReader(this.#upstreamCall)
+      if (this.keep !== null || this.call.captures) reader.state.collect()
+      this.#stream = new AnswerStream(this.exchange, this.call, reader, this.deps, () =>
+        this.#flight?.resume(),
+      )
+    }
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.#settled) return true
+    if (this.#stream !== null) {
+      const more = this.#stream.push(chunk)
+      if (this.#stream.failed) this.#endStream(true)
+      return more
+    }
+    this.#bytes += chunk.length
+    if (this.#bytes > MAX_ANSWER_BYTES) {
+      this.#flight?.abort()
+      this.#fail(brokenAnswer('larger than 64 MB'), this.#providerFault('broken_answer'))
+      return true
+    }
+    this.#chunks.push(chunk)
+    return true
+  }
+
+  onEnd(): void {
+    if (this.#settled) return
+    if (this.#stream !== null) return this.#endStream(false)
+    const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#bytes)
+    if (this.#status < 200 || this.#status >= 300) return this.#refused(body)
+    let completion: Completion
+    try {
+      completion = this.#adapter.readCompletion(body, this.#upstreamCall)
+    } catch (error) {
+      const detail = error instanceof BrokenAnswer ? error : brokenAnswer('not a completion', error)
+      return this.#fail(detail, this.#providerFault('broken_answer'))
+    }
+    this.#answer(completion)
+  }
+
+  onError(error: UpstreamError): void {
+    if (this.#settled) return
+    if (this.#stream !== null) return this.#endStream(true)
+    this.#fail(upstreamFailure(error), this.#providerFault(error.kind))
+  }
+
+  #answer(completion: Completion): void {
+    this.#settled = true
+    const { tokens, finishReason } = completion
+    const outcome: Outcome = {
+      ...NOTHING,
+      status: 'ok',
+      charged: true,
+      tokens,
+      outputBytes: tokens === null ? contentBytes(completion) : 0,
+      finishReason,
+      retries: this.#flight?.retries ?? 0,
+      completion: () => completion.value(),
+    }
+    const cost = settleCall(this.call, outcome, this.deps)
+    this.exchange.reply(200, plainHeaders(this.call, 'miss', cost), completion.bytes)
+    this.keep?.({ completion: completion.value(), tokens, finishReason })
+  }
+
+  #endStream(broken: boolean): void {
+    this.#settled = true
+    const stream = this.#stream!
+    if (broken) this.#flight?.abort()
+    const retries = this.#flight?.retries ?? 0
+    const answer = stream.finish(broken, retries)
+    if (answer !== null) this.keep?.(answer)
+  }
+
+  /** A non-2xx answer of the provider. */
+  #refused(body: Buffer): void {
+    const failure = this.#adapter.readError(this.#status, this.#header, body)
+    const outcome = this.#providerFault(`http_${this.#status}`)
+    this.#fail(providerError(failure), outcome)
+  }
+
+  #clientLeft(): void {
+    if (this.#settled) return
+    this.#settled = true
+    this.#flight?.abort()
+    const retries = this.#flight?.retries ?? 0
+    const outcome: Outcome = { ...NOTHING, charged: true, errorCode: 'client_disconnected', retries }
+    settleCall(this.call, this.#stream?.outcome(outcome) ?? outcome, this.deps)
+  }
+
+  #fail(error: unknown, outcome: Outcome): void {
+    this.#settled = true
+    settleCall(this.call, outcome, this.deps)
+    replyError(this.exchange, asAppError(error), traceHeaders(this.call))
+  }
+
+  #providerFault(errorCode: string): Outcome {
+    return { ...NOTHING, errorType: 'provider_error', errorCode, retries: this.#flight?.retries ?? 0 }
+  }
+}
+
+const brokenAnswer = (detail: string, cause?: unknown) =>
+  new AppError('PROVIDER_ERROR', `The provider's answer could not be read: ${detail}.`, { cause })
+
+const asAppError = (error: unknown) =>
+  error instanceof BrokenAnswer ? new AppError('PROVIDER_ERROR', error.message, { cause: error }) : error
+
+const reasons: Record<UpstreamError['kind'], string> = {
+  refused: 'The provider refused the connection.',
+  reset: 'The provider closed the connection.',
+  timeout: 'The provider did not answer in time.',
+  blocked: 'The address of the provider connection may not be called.',
+  broken: "The provider's answer could not be read.",
+  aborted: 'The call was cancelled.',
+}
+
+export const upstreamFailure = (error: UpstreamError): AppError =>
+  new AppError('PROVIDER_ERROR', reasons[error.kind], { cause: error })
+
+/** Text of the choices, for a provider that reports no usage. */
+function contentBytes(completion: Completion): number {
+  const { choices } = completion.value()
+  return Buffer.byteLength(JSON.stringify(choices ?? ''))
+}

@@ -1,0 +1,65 @@
+import type { TokenBuckets } from '../../shared/spool/record.js'
+import type { Price } from '../directory/team.js'
+import type { ChatMessage } from '../providers/adapter.js'
+import type { ChatCall } from './parse.js'
+
+/** Whole nano-dollars. The buckets are exclusive, so nothing is counted twice. */
+export function costNano(tokens: TokenBuckets, price: Price | null): number {
+  if (price === null) return 0
+  return Math.round(
+    tokens.input * price.input +
+      tokens.cacheRead * price.cacheRead +
+      tokens.cacheWrite * price.cacheWrite +
+      tokens.output * price.output,
+  )
+}
+
+/** Output reserved when a call names no maximum (spec 4, section 5). */
+const DEFAULT_OUTPUT_TOKENS = 4_096
+/** Three bytes a token is above what English (about 4) and most other text needs: an estimate that errs high. */
+const BYTES_PER_TOKEN = 3
+const TOKENS_PER_MESSAGE = 8
+/** What a large image costs at the three vendors, roughly; its base64 bytes say nothing about it. */
+const TOKENS_PER_IMAGE = 1_600
+
+export interface Estimate {
+  promptTokens: number
+  outputTokens: number
+  costNano: number
+}
+
+/**
+ * What a call may cost at most, as far as one can know before it: reserved at admission (spec 4, section 5).
+ *
+ * @param maxOutputTokens of the model; null when not configured.
+ */
+export function estimateCall(call: ChatCall, price: Price | null, maxOutputTokens: number | null): Estimate {
+  const { images, dataUrlBytes } = countImages(call.request.messages)
+  const promptTokens =
+    Math.ceil((call.bodyBytes - dataUrlBytes) / BYTES_PER_TOKEN) +
+    TOKENS_PER_MESSAGE * call.request.messages.length +
+    TOKENS_PER_IMAGE * images
+  const perChoice =
+    call.maxTokens ?? Math.min(maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS, DEFAULT_OUTPUT_TOKENS)
+  const outputTokens = perChoice * call.choices
+  const tokens = { input: promptTokens, cacheRead: 0, cacheWrite: 0, output: outputTokens }
+  return { promptTokens, outputTokens, costNano: costNano(tokens, price) }
+}
+
+/** Output tokens that so many bytes of text are, for a stream whose provider has not said. */
+export const outputTokensOf = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN)
+
+function countImages(messages: readonly ChatMessage[]): { images: number; dataUrlBytes: number } {
+  let images = 0
+  let dataUrlBytes = 0
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue
+    for (const part of content as { type?: unknown; image_url?: { url?: unknown } }[]) {
+      if (part?.type !== 'image_url') continue
+      images++
+      const url = part.image_url?.url
+      if (typeof url === 'string' && url.startsWith('data:')) dataUrlBytes += url.length
+    }
+  }
+  return { images, dataUrlBytes }
+}
