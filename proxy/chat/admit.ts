@@ -38,7 +38,7 @@ export async function admit(
   deps: Deps,
 ): Promise<Admission | Stale> {
   const { team, credential } = target.caller
-  const estimate = estimateCall(target.call, target.model.price, target.model.maxOutputTokens)
+  const estimate = estimateCall(target.call, target.model.prices, target.model.maxOutputTokens)
   const request: AdmitCall = {
     requestId,
     teamId: team.teamId,
@@ -89,7 +89,7 @@ function judge(verdict: Verdict, target: ScopedTarget, estimate: Estimate, deps:
     case 'revoked':
       throw unauthorized()
     case 'over_budget': {
-      const budget = target.caller.team.budgetById.get(verdict.budgetId)
+      const budget = target.caller.team.budgets.find(candidate => candidate.id === verdict.budgetId)
       const scope = budget?.virtualKeyId != null ? 'Virtual key' : 'Team-wide'
       throw new AppError('BUDGET_EXCEEDED', `${scope} budget exceeded.`)
     }

@@ -106,12 +106,12 @@ export class AnswerStream {
   /** A stream that outgrows its estimate extends its hold (spec 4, section 5). */
   #extendHold(): void {
     const { hold, target, estimate } = this.call.admission
-    if (hold === null || target.model.price === null) return
+    if (hold === null || target.model.prices === null) return
     const output = outputTokensOf(this.reader.state.outputBytes)
     if (output <= estimate.outputTokens) return
     const soFar = costNano(
       { input: estimate.promptTokens, cacheRead: 0, cacheWrite: 0, output },
-      target.model.price,
+      target.model.prices,
     )
     if (soFar <= this.#heldNano) return
     this.#heldNano = Math.ceil(soFar * HOLD_HEADROOM)

@@ -98,22 +98,32 @@ export class ProviderCall implements UpstreamHandlers {
 
   onEnd(): void {
     if (this.#settled) return
-    if (this.#stream !== null) return this.#endStream(false)
+    if (this.#stream !== null) {
+      this.#endStream(false)
+      return
+    }
     const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#bytes)
-    if (this.#status < 200 || this.#status >= 300) return this.#refused(body)
+    if (this.#status < 200 || this.#status >= 300) {
+      this.#refused(body)
+      return
+    }
     let completion: Completion
     try {
       completion = this.#adapter.readCompletion(body, this.#upstreamCall)
     } catch (error) {
       const detail = error instanceof BrokenAnswer ? error : brokenAnswer('not a completion', error)
-      return this.#fail(detail, this.#providerFault('broken_answer'))
+      this.#fail(detail, this.#providerFault('broken_answer'))
+      return
     }
     this.#answer(completion)
   }
 
   onError(error: UpstreamError): void {
     if (this.#settled) return
-    if (this.#stream !== null) return this.#endStream(true)
+    if (this.#stream !== null) {
+      this.#endStream(true)
+      return
+    }
     this.#fail(upstreamFailure(error), this.#providerFault(error.kind))
   }
 

@@ -26,11 +26,13 @@ export function completeChat(exchange: Exchange, deps: Deps): void {
   try {
     credential = readCredential(exchange.headers, deps.config.ownOrigin)
   } catch (error) {
-    return refuse(exchange, error, deps)
+    refuse(exchange, error, deps)
+    return
   }
   exchange.readBody(BODY_LIMIT_BYTES, result => {
     if (result.kind === 'tooLarge') {
-      return refuse(exchange, new AppError('PAYLOAD_TOO_LARGE', 'The body is larger than 10 MB.'), deps)
+      refuse(exchange, new AppError('PAYLOAD_TOO_LARGE', 'The body is larger than 10 MB.'), deps)
+      return
     }
     judge(exchange, credential, result.bytes, startedAtMs, deps).catch(error => refuse(exchange, error, deps))
   })
@@ -76,9 +78,11 @@ async function judge(
 
 /** After every check has passed: the cached answer, or the provider's. */
 function proceed(exchange: Exchange, call: Recorded, cache: Cached | null, deps: Deps): void {
-  if (cache === null) return new ProviderCall(exchange, call, null, deps).start()
-  if (cache.answer !== null) return replyFromCache(exchange, call, cache.answer, deps)
-  const keep = (answer: CachedAnswer) => void deps.cache.set(cache.key, answer, cache.ttlSeconds)
+  if (cache !== null && cache.answer !== null) {
+    replyFromCache(exchange, call, cache.answer, deps)
+    return
+  }
+  const keep = cache && ((answer: CachedAnswer) => void deps.cache.set(cache.key, answer, cache.ttlSeconds))
   new ProviderCall(exchange, call, keep, deps).start()
 }
 

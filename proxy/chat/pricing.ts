@@ -1,16 +1,37 @@
+import type { PricingRecord } from '../../shared/directory/records.js'
 import type { TokenBuckets } from '../../shared/spool/record.js'
-import type { Price } from '../directory/team.js'
 import type { ChatMessage } from '../providers/adapter.js'
 import type { ChatCall } from './parse.js'
 
+/** Nano-dollars per token, possibly fractional: 0.15 USD per million tokens is 150, 0.0375 is 37.5. */
+export interface TokenPrices {
+  readonly input: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  readonly output: number
+}
+
+/** A cache price that is not configured is the input prices. */
+export function tokenPrices(pricing: PricingRecord): TokenPrices {
+  return {
+    input: nanoPerToken(pricing.inputPerMTok),
+    cacheRead: nanoPerToken(pricing.cachedInputPerMTok ?? pricing.inputPerMTok),
+    cacheWrite: nanoPerToken(pricing.cacheWritePerMTok ?? pricing.inputPerMTok),
+    output: nanoPerToken(pricing.outputPerMTok),
+  }
+}
+
+/** To twelve digits: 0.0011 * 1000 is 1.1 and not 1.1000000000000001. */
+const nanoPerToken = (usdPerMTok: number) => Number((usdPerMTok * 1000).toPrecision(12))
+
 /** Whole nano-dollars. The buckets are exclusive, so nothing is counted twice. */
-export function costNano(tokens: TokenBuckets, price: Price | null): number {
-  if (price === null) return 0
+export function costNano(tokens: TokenBuckets, prices: TokenPrices | null): number {
+  if (prices === null) return 0
   return Math.round(
-    tokens.input * price.input +
-      tokens.cacheRead * price.cacheRead +
-      tokens.cacheWrite * price.cacheWrite +
-      tokens.output * price.output,
+    tokens.input * prices.input +
+      tokens.cacheRead * prices.cacheRead +
+      tokens.cacheWrite * prices.cacheWrite +
+      tokens.output * prices.output,
   )
 }
 
@@ -33,7 +54,11 @@ export interface Estimate {
  *
  * @param maxOutputTokens of the model; null when not configured.
  */
-export function estimateCall(call: ChatCall, price: Price | null, maxOutputTokens: number | null): Estimate {
+export function estimateCall(
+  call: ChatCall,
+  prices: TokenPrices | null,
+  maxOutputTokens: number | null,
+): Estimate {
   const { images, dataUrlBytes } = countImages(call.request.messages)
   const promptTokens =
     Math.ceil((call.bodyBytes - dataUrlBytes) / BYTES_PER_TOKEN) +
@@ -43,7 +68,7 @@ export function estimateCall(call: ChatCall, price: Price | null, maxOutputToken
     call.maxTokens ?? Math.min(maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS, DEFAULT_OUTPUT_TOKENS)
   const outputTokens = perChoice * call.choices
   const tokens = { input: promptTokens, cacheRead: 0, cacheWrite: 0, output: outputTokens }
-  return { promptTokens, outputTokens, costNano: costNano(tokens, price) }
+  return { promptTokens, outputTokens, costNano: costNano(tokens, prices) }
 }
 
 /** Output tokens that so many bytes of text are, for a stream whose provider has not said. */

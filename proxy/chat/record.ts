@@ -69,7 +69,7 @@ export function callRecord(
       promptVersionId: null,
       tokens,
       costNano,
-      priced: target.model.price !== null,
+      priced: target.model.prices !== null,
       estimated,
       cached: outcome.cached,
     },
@@ -87,7 +87,7 @@ function spanRecord(
 ): SpanRecord {
   const { context } = call
   const { target } = call.admission
-  const priced = target.model.price !== null
+  const priced = target.model.prices !== null
   return {
     teamId: target.caller.credential.teamId,
     trace: {

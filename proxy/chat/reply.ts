@@ -28,7 +28,7 @@ function gatewayHeaders(call: Recorded, cache: 'hit' | 'miss'): string[] {
 
 export function plainHeaders(call: Recorded, cache: 'hit' | 'miss', costNano: number): string[] {
   const headers = gatewayHeaders(call, cache)
-  const priced = call.admission.target.model.price !== null
+  const priced = call.admission.target.model.prices !== null
   headers.push('content-type', 'application/json', 'x-gateway-cost-usd', priced ? usdText(costNano) : '')
   return headers
 }

@@ -1,20 +1,20 @@
 import { validation } from '../../shared/errors/app-error.js'
-import type { Connection, DirectoryEntry, Model } from '../directory/team.js'
+import type { DirectoryEntry, TeamConnection, TeamModel } from '../directory/team.js'
 import type { ChatCall } from './parse.js'
 
 /** A call and the model that its name stands for; `model` is null when the team has none of that name. */
 export interface Target {
   call: ChatCall
   caller: DirectoryEntry
-  resolved: { model: Model; connection: Connection } | null
+  resolved: { model: TeamModel; connection: TeamConnection } | null
 }
 
 /** A target that the key may call, and that exists. */
 export interface ScopedTarget {
   call: ChatCall
   caller: DirectoryEntry
-  model: Model
-  connection: Connection
+  model: TeamModel
+  connection: TeamConnection
 }
 
 /** Finds the model of the team's registry. Whether it exists is judged by the scope check, which comes first. */

@@ -17,7 +17,7 @@ export function settleCall(call: Recorded, outcome: Outcome, deps: Deps): number
   const { admission } = call
   const known = outcome.charged ? outcome.tokens : NONE
   const tokens = known ?? estimated(admission.estimate, outcome.outputBytes)
-  const cost = costNano(tokens, admission.target.model.price)
+  const cost = costNano(tokens, admission.target.model.prices)
 
   try {
     deps.spool.append(callRecord(call, outcome, tokens, cost, known === null, deps.now()))
