@@ -1,0 +1,67 @@
+import { pino } from 'pino'
+import { type Test, test } from 'tap'
+import { connectPostgresCache } from '../../../proxy/cache/postgres-cache.js'
+import { connectRedisCache } from '../../../proxy/cache/redis-cache.js'
+import { type CacheStore, cacheKey, responseCache } from '../../../proxy/cache/response-cache.js'
+import { testDatabase } from '../../support/postgres.js'
+import { testRedis } from '../../support/redis.js'
+
+const log = pino({ level: 'silent' })
+const answer = { completion: { id: 'x', choices: [] }, tokens: null, finishReason: 'stop' }
+const scope = { teamId: 't', virtualKeyId: 'k', connectionId: 'c', upstreamModel: 'm' }
+const request = { model: 'public', messages: [{ role: 'user', content: 'hi' }], temperature: 0 }
+
+test('PostgreSQL keeps an answer until it expires', async t => {
+  const { url } = await testDatabase(t)
+  await keepsAnswers(t, connectPostgresCache(url))
+})
+
+test('Redis keeps an answer until it expires', async t => {
+  const redis = testRedis(t)
+  if (redis !== null) await keepsAnswers(t, connectRedisCache(redis.url))
+})
+
+async function keepsAnswers(t: Test, store: CacheStore) {
+  const cache = responseCache(store, log)
+  t.teardown(() => cache.close())
+  const key = `key-${Math.random()}`
+  t.equal(await settled(() => cache.get(key)), null)
+  await cache.set(key, answer, 1)
+  t.strictSame(await cache.get(key), answer)
+  await new Promise(resolve => setTimeout(resolve, 1_200))
+  t.equal(await cache.get(key), null)
+}
+
+/** The first read may come before the connection: a miss, by the cache's stance; writes need it open. */
+async function settled<T>(read: () => Promise<T>): Promise<T> {
+  await read()
+  await new Promise(resolve => setTimeout(resolve, 200))
+  return read()
+}
+
+test('a store that is down is a miss, never an error', async t => {
+  const cache = responseCache(connectRedisCache('redis://127.0.0.1:1'), log)
+  t.teardown(() => cache.close())
+  t.equal(await cache.get('k'), null)
+  await cache.set('k', answer, 10)
+})
+
+test('one entry serves the plain and the streamed form, whatever the order of members', async t => {
+  const key = cacheKey(scope, request)
+  t.equal(cacheKey(scope, { ...request, stream: true, stream_options: { include_usage: true } }), key)
+  const { messages, ...rest } = request
+  t.equal(cacheKey(scope, { messages, ...rest }), key)
+  t.equal(cacheKey(scope, { ...request, model: 'another public name of the same model' }), key)
+})
+
+test('another team, key, model or any other field is another entry', async t => {
+  const keys = new Set([
+    cacheKey(scope, request),
+    cacheKey({ ...scope, teamId: 'u' }, request),
+    cacheKey({ ...scope, virtualKeyId: 'l' }, request),
+    cacheKey({ ...scope, upstreamModel: 'n' }, request),
+    cacheKey(scope, { ...request, temperature: 1 }),
+    cacheKey(scope, { ...request, messages: [{ role: 'user', content: 'hi', stream: true }] }),
+  ])
+  t.equal(keys.size, 6)
+})

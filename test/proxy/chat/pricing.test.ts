@@ -1,0 +1,41 @@
+import { test } from 'tap'
+import { parseCall } from '../../../proxy/chat/parse.js'
+import { costNano, estimateCall, tokenPrices } from '../../../proxy/chat/pricing.js'
+
+const prices = tokenPrices({
+  inputPerMTok: 0.15,
+  outputPerMTok: 0.6,
+  cachedInputPerMTok: 0.075,
+  cacheWritePerMTok: null,
+})
+const call = (fields: Record<string, unknown>) =>
+  parseCall(
+    Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...fields })),
+  )
+
+test('each bucket has its own price, and a cache price that is missing is the input price', async t => {
+  t.equal(costNano({ input: 1, cacheRead: 0, cacheWrite: 0, output: 0 }, prices), 150)
+  t.equal(costNano({ input: 0, cacheRead: 2, cacheWrite: 0, output: 0 }, prices), 150)
+  t.equal(costNano({ input: 0, cacheRead: 0, cacheWrite: 1, output: 0 }, prices), 150)
+  t.equal(costNano({ input: 0, cacheRead: 0, cacheWrite: 0, output: 1 }, prices), 600)
+  t.equal(costNano({ input: 1_000_000, cacheRead: 0, cacheWrite: 0, output: 1_000_000 }, prices), 750_000_000)
+})
+
+test('a model with no price reserves and costs nothing', async t => {
+  t.equal(costNano({ input: 9, cacheRead: 9, cacheWrite: 9, output: 9 }, null), 0)
+  t.equal(estimateCall(call({ max_tokens: 100 }), null, null).costNano, 0)
+})
+
+test('the reservation covers max_tokens times n, else the smaller of the model’s maximum and 4096', async t => {
+  t.equal(estimateCall(call({ max_tokens: 100 }), prices, 50_000).outputTokens, 100)
+  t.equal(estimateCall(call({ max_completion_tokens: 70, n: 3 }), prices, null).outputTokens, 210)
+  t.equal(estimateCall(call({}), prices, 1_000).outputTokens, 1_000)
+  t.equal(estimateCall(call({}), prices, 100_000).outputTokens, 4_096)
+  t.equal(estimateCall(call({}), prices, null).outputTokens, 4_096)
+})
+
+test('the base64 of an image is not counted as text', async t => {
+  const url = `data:image/png;base64,${'A'.repeat(300_000)}`
+  const messages = [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }]
+  t.ok(estimateCall(call({ messages }), prices, null).promptTokens < 2_000)
+})
