@@ -25,25 +25,32 @@ export function allow(access: Access, principal: Principal): void {
     case 'model-list':
       return
     case 'member':
-      return refuseVirtualKey(principal)
+      refuseVirtualKey(principal)
+      return
     case 'person':
       refuseVirtualKey(principal)
       if (principal.userId === null) throw forbidden(NO_PERSON)
       return
     case 'writer':
-      return needRole(principal, writers)
+      needRole(principal, writers)
+      return
     case 'manager':
-      return needRole(principal, managers)
+      needRole(principal, managers)
+      return
     case 'owner':
-      return needRole(principal, ['owner'])
+      needRole(principal, ['owner'])
+      return
     case 'session':
-      return needSession(principal)
+      needSession(principal)
+      return
     case 'session-manager':
       needSession(principal)
-      return needRole(principal, managers)
+      needRole(principal, managers)
+      return
     case 'completion':
       if (principal.via === 'virtual_key' || principal.via === 'team_api_key') return
-      return needRole(principal, writers)
+      needRole(principal, writers)
+      return
     default:
       access satisfies never
   }

@@ -28,6 +28,14 @@ export class StatementDeadline extends Error {
   }
 }
 
+/** Ends a connection that owed an answer; its code is the one of any connection that timed out. */
+class SilentServer extends Error {
+  readonly code = 'ETIMEDOUT'
+  constructor() {
+    super('PostgreSQL has been silent for too long.')
+  }
+}
+
 const DEFAULT_DEADLINE_MS = 1_800
 /** The server cancels first, so that a slow statement frees its connection; the client's timer is for a dead server. */
 const SERVER_HEAD_START_MS = 200
@@ -63,7 +71,9 @@ export function connectSql(databaseUrl: string, options: SqlOptions = {}): Datab
     },
     ...watchedSocket(silentMs),
   })
-  return withDeadlines(client, deadlineMs) as Database
+  const bounded = withDeadlines(client, deadlineMs) as Database
+  deadlines.set(bounded, deadlineMs)
+  return bounded
 }
 
 /** The driver's own socket, with a limit on silence. The option is missing in the driver's types. */
@@ -79,7 +89,7 @@ function watchedSocket(silentMs: number): object {
       const opened = path ? connectSocket(path) : connectSocket(port[0] ?? 5432, hostname)
       // The driver reads it for the name in TLS.
       Object.assign(opened, { host: hostname })
-      opened.setTimeout(silentMs, () => opened.destroy(new Error('PostgreSQL has been silent for too long.')))
+      opened.setTimeout(silentMs, () => opened.destroy(new SilentServer()))
       opened.once('error', reject)
       opened.once('connect', () => {
         opened.off('error', reject)
@@ -89,7 +99,10 @@ function watchedSocket(silentMs: number): object {
   return { socket }
 }
 
-/** Anything callable or awaitable that the driver returns. */
+/** The deadline of each client that `connectSql` made. */
+const deadlines = new WeakMap<object, number>()
+
+/** Anything callable that the driver has. */
 type DriverCall = (...args: unknown[]) => unknown
 type Pending = Promise<unknown> & { cancel(): void }
 
@@ -129,7 +142,7 @@ const isPending = (value: unknown): value is Pending =>
 function limit(query: Pending, deadlineMs: number): void {
   const run = query.then.bind(query)
   let answer: Promise<unknown> | undefined
-  query.then = ((onDone: never, onFail: never) => {
+  const bounded = (onDone: never, onFail: never) => {
     answer ??= new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(new StatementDeadline(deadlineMs))
@@ -138,14 +151,41 @@ function limit(query: Pending, deadlineMs: number): void {
       run(resolve, reject).finally(() => clearTimeout(timer))
     })
     return answer.then(onDone, onFail)
-  }) as typeof query.then
+  }
+  Reflect.defineProperty(query, 'then', { value: bounded })
 }
 
 /**
  * Runs `work` in a transaction, or in a savepoint when `sql` is a transaction already. Committed when it resolves,
- * rolled back when it throws. A transaction that outlives five statement deadlines is given up.
+ * rolled back when it throws. `begin` and the end have the deadline of a statement each.
+ *
+ * @throws StatementDeadline also when the commit was not confirmed in time: then it may have happened.
  */
 export async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>): Promise<T> {
   if ('savepoint' in sql) return (await (sql as postgres.TransactionSql).savepoint(tx => work(tx))) as T
-  return (await (sql as postgres.Sql).begin(tx => work(tx))) as T
+  const deadlineMs = deadlines.get(sql) ?? DEFAULT_DEADLINE_MS
+  return new Promise<T>((resolve, reject) => {
+    let givenUp = false
+    const giveUp = () => {
+      givenUp = true
+      reject(new StatementDeadline(deadlineMs))
+    }
+    let timer = setTimeout(giveUp, deadlineMs)
+    const bounded = async (tx: Sql) => {
+      // A thawed server may answer `begin` long after the caller was told that it failed.
+      if (givenUp) throw new StatementDeadline(deadlineMs)
+      clearTimeout(timer)
+      try {
+        return await work(tx)
+      } catch (error) {
+        // The rollback would wait for the same dead server.
+        if (error instanceof StatementDeadline) reject(error)
+        throw error
+      } finally {
+        timer = setTimeout(giveUp, deadlineMs)
+      }
+    }
+    const whole = (sql as postgres.Sql).begin(bounded) as Promise<T>
+    whole.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }

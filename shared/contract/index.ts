@@ -1,0 +1,28 @@
+import * as apiKeys from './api-keys.js'
+import * as auth from './auth.js'
+import * as budgets from './budgets.js'
+import * as connections from './connections.js'
+import type { Endpoint } from './endpoint.js'
+import * as internal from './internal.js'
+import * as models from './models.js'
+import * as teams from './teams.js'
+import * as virtualKeys from './virtual-keys.js'
+
+/**
+ * Every endpoint of the service, in spec order: the OpenAPI document, the test that walks all endpoints and the typed
+ * client read this list. An endpoint value exported from one of these modules is in it.
+ */
+export const endpoints: readonly Endpoint[] = [
+  auth,
+  teams,
+  apiKeys,
+  connections,
+  models,
+  virtualKeys,
+  budgets,
+  internal,
+].flatMap(domain => Object.values(domain).filter(isEndpoint))
+
+function isEndpoint(value: unknown): value is Endpoint {
+  return typeof value === 'object' && value !== null && 'access' in value && 'bodyLimit' in value
+}
