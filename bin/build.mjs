@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const sources = ['bin', 'proxy', 'control-plane', 'shared', 'migrations', 'bench', 'test']
 const stamp = join(root, 'dist', '.built')
-const isAsset = name => /\.(sql|lua|json|html|conf)$/.test(name)
+const isAsset = name => /\.(sql|lua|json|sse|html|conf)$/.test(name)
 
 /** @returns {string[]} every file below a folder, as absolute paths. */
 function filesBelow(folder) {

@@ -1,0 +1,29 @@
+/**
+ * The embedded server's data directory: `postgres` under DATA_DIR. Under root the server runs as another user, who may
+ * not be able to enter DATA_DIR (everything below /root, mode 700): then it lies under /var/lib/agh, and a file in
+ * DATA_DIR says where. Neither the modes of folders that are not agh's are changed, nor rights given to the server.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { canEnter, postgresAccount } from './postgres-account.js'
+
+const ELSEWHERE = '/var/lib/agh'
+
+/** @returns where it is, and whether that had to be outside DATA_DIR. */
+export function postgresHome(dataDir: string): { path: string; isElsewhere: boolean } {
+  const pointer = join(dataDir, 'postgres.location')
+  if (existsSync(pointer)) return { path: readFileSync(pointer, 'utf8').trim(), isElsewhere: true }
+  const inside = join(dataDir, 'postgres')
+  const account = postgresAccount()
+  if (account === null) return { path: inside, isElsewhere: false }
+  // DATA_DIR itself is agh's own: others may pass through it, not list it.
+  chmodSync(dataDir, statSync(dataDir).mode | 0o011)
+  if (canEnter(account, dataDir)) return { path: inside, isElsewhere: false }
+
+  mkdirSync(ELSEWHERE, { recursive: true, mode: 0o755 })
+  const path = join(ELSEWHERE, `data-${randomBytes(6).toString('hex')}`)
+  mkdirSync(path, { mode: 0o755 })
+  writeFileSync(pointer, `${join(path, 'postgres')}\n`)
+  return { path: join(path, 'postgres'), isElsewhere: true }
+}
