@@ -1,0 +1,132 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isUuid } from '../../../shared/contract/common.js'
+import type { ModelPricing } from '../../../shared/contract/models.js'
+import { conflict, notFound } from '../../../shared/errors/app-error.js'
+import type { Sql } from '../../db/sql.js'
+import type { Deps } from '../../deps.js'
+import { findConnection } from '../connections/queries.js'
+import { isForeignKeyViolation, isUniqueViolation } from '../constraints.js'
+import { changeTeam } from '../publish.js'
+import { knownModel } from './price-table.js'
+import { deleteModelRow, insertModel, lockModel, type ModelRow, updateModelRow } from './queries.js'
+
+/** Left out: the price table's value. Null: none. */
+interface Description {
+  pricing?: ModelPricing | null | undefined
+  maxOutputTokens?: number | null | undefined
+  contextWindow?: number | null | undefined
+}
+
+interface ModelInput extends Description {
+  id: string
+  publicName: string
+  connectionId: string
+  upstreamModel: string
+}
+
+/** @throws AppError NOT_FOUND `Connection not found.`; CONFLICT for a publicName that the team has. */
+export async function addModel(deps: Deps, teamId: string, input: ModelInput): Promise<ModelRow> {
+  const at = new Date(deps.now())
+  const row = {
+    ...input,
+    ...described(input, tableValues(input.upstreamModel)),
+    createdAt: at,
+    updatedAt: at,
+  }
+  return written(deps, teamId, input.publicName, async tx => {
+    await requireConnection(tx, teamId, input.connectionId)
+    return insertModel(tx, teamId, row)
+  })
+}
+
+interface ModelPatch extends Description {
+  publicName?: string | undefined
+  connectionId?: string | undefined
+  upstreamModel?: string | undefined
+}
+
+/** @param reference uuid or publicName. @throws AppError as addModel; NOT_FOUND `Model not found.` */
+export async function changeModel(
+  deps: Deps,
+  teamId: string,
+  reference: string,
+  patch: ModelPatch,
+): Promise<ModelRow> {
+  return written(deps, teamId, patch.publicName ?? reference, async tx => {
+    const stored = await lockModel(tx, teamId, reference)
+    if (stored === null) throw notFound('Model')
+    const connectionId = patch.connectionId ?? stored.connectionId
+    if (connectionId !== stored.connectionId) await requireConnection(tx, teamId, connectionId)
+    const upstreamModel = patch.upstreamModel ?? stored.upstreamModel
+    return updateModelRow(tx, teamId, stored.id, {
+      publicName: patch.publicName ?? stored.publicName,
+      connectionId,
+      upstreamModel,
+      ...described(patch, inherited(stored, upstreamModel)),
+      updatedAt: new Date(deps.now()),
+    })
+  })
+}
+
+/** @throws AppError NOT_FOUND. */
+export async function removeModel(deps: Deps, teamId: string, reference: string): Promise<void> {
+  await changeTeam(deps, teamId, async tx => {
+    const stored = await lockModel(tx, teamId, reference)
+    if (stored === null) throw notFound('Model')
+    await deleteModelRow(tx, teamId, stored.id)
+  })
+}
+
+type Described = Pick<ModelRow, 'pricing' | 'maxOutputTokens' | 'contextWindow'>
+
+const described = (given: Description, otherwise: Described): Described => ({
+  pricing: given.pricing === undefined ? otherwise.pricing : given.pricing,
+  maxOutputTokens: given.maxOutputTokens === undefined ? otherwise.maxOutputTokens : given.maxOutputTokens,
+  contextWindow: given.contextWindow === undefined ? otherwise.contextWindow : given.contextWindow,
+})
+
+function tableValues(upstreamModel: string): Described {
+  const known = knownModel(upstreamModel)
+  if (known === null) return { pricing: null, maxOutputTokens: null, contextWindow: null }
+  return {
+    pricing: known.pricing,
+    maxOutputTokens: known.maxOutputTokens,
+    contextWindow: known.contextWindow,
+  }
+}
+
+/**
+ * What a model keeps when it is pointed at another upstream model: a value that the table gave follows the table, a
+ * value that somebody set stays. Otherwise a swap would silently price the new model like the old one.
+ */
+function inherited(stored: ModelRow, upstreamModel: string): Described {
+  if (upstreamModel === stored.upstreamModel) return stored
+  const before = tableValues(stored.upstreamModel)
+  const after = tableValues(upstreamModel)
+  const fromTable = (field: keyof Described) => isDeepStrictEqual(stored[field], before[field])
+  return {
+    pricing: fromTable('pricing') ? after.pricing : stored.pricing,
+    maxOutputTokens: fromTable('maxOutputTokens') ? after.maxOutputTokens : stored.maxOutputTokens,
+    contextWindow: fromTable('contextWindow') ? after.contextWindow : stored.contextWindow,
+  }
+}
+
+async function requireConnection(tx: Sql, teamId: string, id: string): Promise<void> {
+  if (!isUuid(id) || (await findConnection(tx, teamId, id)) === null) throw notFound('Connection')
+}
+
+async function written(
+  deps: Deps,
+  teamId: string,
+  publicName: string,
+  write: (tx: Sql) => Promise<ModelRow>,
+): Promise<ModelRow> {
+  try {
+    return await changeTeam(deps, teamId, write)
+  } catch (error) {
+    if (isUniqueViolation(error)) throw conflict(`A model named '${publicName}' already exists.`)
+    // The connection was deleted between the look and the write.
+    if (isForeignKeyViolation(error)) throw notFound('Connection')
+    throw error
+  }
+}
