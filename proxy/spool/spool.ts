@@ -1,4 +1,24 @@
+import { mkdirSync, renameSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { Logger } from '../../shared/log/logger.js'
 import type { CallRecord } from '../../shared/spool/record.js'
+import type { ProxyMetrics } from '../metrics.js'
+import { DIRECTORY_MODE, type Disk, localDisk } from './disk.js'
+import { createFrameWriter } from './frame.js'
+import { adoptDead, DEAD_DIRECTORY, type Lease, takeLease } from './lease.js'
+import { countDropped, createPressure, forms, jsonOf } from './pressure.js'
+import {
+  appendFrame,
+  createSegment,
+  openLeftSegment,
+  removeSegment,
+  type Segment,
+  waiting,
+} from './segment.js'
+import { createShipper, type Ship } from './ship.js'
+import { createSyncer } from './sync.js'
+
+export type { Ship, ShipOutcome } from './ship.js'
 
 /** Where finished calls wait, on disk, until the control plane has committed them (design D6). */
 export interface Spool {
@@ -28,3 +48,247 @@ export class SpoolFull extends Error {
     this.name = 'SpoolFull'
   }
 }
+
+export interface SpoolOptions {
+  /** `DATA_DIR/spool`: shared by all processes of the same data directory. */
+  dir: string
+  /** What this process may keep waiting. */
+  maxBytes: number
+  segmentBytes: number
+  minFreeBytes: number
+  ship: Ship
+  metrics: ProxyMetrics['spool']
+  log: Logger
+  disk?: Disk
+}
+
+const SWEEP_MS = 10_000
+/** An active segment that is committed to its end is replaced above this size, so that an idle spool is small. */
+const WORTH_REPLACING_BYTES = 4 * 1024 * 1024
+const CLOSE_MS = 5_000
+const FLUSH_POLL_MS = 10
+
+/**
+ * Opens the spool: takes over what dead processes of the same data directory left and begins to ship.
+ *
+ * Failure stance: closed for new calls when the disk is nearly full (`full`), open for the charges of calls that
+ * already cost money: those are written as long as the disk takes a few hundred bytes.
+ */
+export function openSpool(options: SpoolOptions): Spool {
+  const { dir, metrics, log, disk = localDisk } = options
+  mkdirSync(dir, { recursive: true, mode: DIRECTORY_MODE })
+  const frameOf = createFrameWriter()
+  const seen = new Map<string, { mtimeMs: number; at: number }>()
+  let lease: Lease = takeLease(dir)
+  let sequence = 0
+  let active = nextSegment()
+  /** Oldest first, the active one last. */
+  let segments: Segment[] = [active]
+  let bytes = 0
+
+  const pressure = createPressure({ ...options, disk, bytes: () => bytes })
+  const syncer = createSyncer(disk, error => {
+    metrics.ioErrors.inc()
+    log.error({ err: error }, 'spool: a sync failed; going on with a new segment')
+    tryReplaceActive()
+  })
+  const shipper = createShipper({
+    ...options,
+    disk,
+    segments: () => segments,
+    onCommitted(segment, count) {
+      if (!segments.includes(segment)) return
+      bytes -= count
+      if (waiting(segment) > 0) return
+      if (segment.active && segment.size >= WORTH_REPLACING_BYTES) tryReplaceActive()
+      if (!segment.active) drop(segment)
+    },
+    onBroken: cut,
+    quarantine,
+  })
+  const sweeper = setInterval(sweep, SWEEP_MS).unref()
+  sweep()
+
+  function nextSegment(): Segment {
+    return createSegment(disk, lease.directory, `${lease.name}-${++sequence}`)
+  }
+
+  /** @throws the disk's error; everything is as it was then. */
+  function replaceActive(): void {
+    const next = nextSegment()
+    const old = active
+    old.active = false
+    active = next
+    segments.push(next)
+    if (waiting(old) === 0 && !old.busy) drop(old)
+    else shipper.wake()
+  }
+
+  function tryReplaceActive(): void {
+    try {
+      replaceActive()
+    } catch (error) {
+      metrics.ioErrors.inc()
+      log.error({ err: error }, 'spool: no new segment can be made; going on with the old one')
+    }
+  }
+
+  function drop(segment: Segment): void {
+    segments = segments.filter(other => other !== segment)
+    syncer.forget(segment.fd, () => removeSegment(disk, segment))
+  }
+
+  /** Everything before the damage is committed; the file is kept for whoever wants to look into it. */
+  function cut(segment: Segment): void {
+    if (!segments.includes(segment)) return
+    metrics.corrupt.inc()
+    const kept = join(deadDirectory(), `${basename(segment.path)}.corrupt`)
+    log.error(
+      { at: segment.acked, lostBytes: waiting(segment), kept },
+      'spool: a segment was cut at a bad record',
+    )
+    bytes -= waiting(segment)
+    if (segment === active) replaceActive()
+    segments = segments.filter(other => other !== segment)
+    renameSync(segment.path, kept)
+    syncer.forget(segment.fd, () => disk.close(segment.fd))
+  }
+
+  function quarantine(line: Buffer, status: number): void {
+    metrics.quarantined.inc()
+    const kept = join(deadDirectory(), `${lease.name}.ndjson`)
+    log.error(
+      { status, bytes: line.length, kept },
+      'spool: the control plane refused a record; it was set aside',
+    )
+    const fd = disk.open(kept, 'a')
+    try {
+      disk.write(fd, Buffer.concat([line, Buffer.from('\n')]))
+    } finally {
+      disk.close(fd)
+    }
+  }
+
+  function deadDirectory(): string {
+    const path = join(dir, DEAD_DIRECTORY)
+    mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE })
+    return path
+  }
+
+  function sweep(): void {
+    try {
+      adopt(adoptDead(dir, lease, seen))
+    } catch (error) {
+      log.error({ err: error }, 'spool: what dead processes left cannot be taken over')
+    }
+  }
+
+  function adopt(paths: readonly string[]): void {
+    if (paths.length === 0) return
+    const left = paths.map(path => openLeftSegment(disk, path, Date.now()))
+    bytes += left.reduce((sum, segment) => sum + waiting(segment), 0)
+    segments.unshift(...left)
+    for (const segment of left) if (waiting(segment) === 0) drop(segment)
+    metrics.adopted.inc(left.length)
+    log.info({ segments: left.length }, 'spool: took over what a dead process left')
+    shipper.wake()
+  }
+
+  /** This process was frozen so long that another one took its segments for a dead one's. */
+  function moveOut(): void {
+    log.warn('spool: the lease was lost; going on in a new directory')
+    // A batch under way still reads its file: that one stays open.
+    for (const { fd, busy } of segments) if (!busy) syncer.forget(fd, () => disk.close(fd))
+    lease.leave()
+    lease = takeLease(dir)
+    active = nextSegment()
+    segments = [active]
+    bytes = 0
+  }
+
+  function write(json: string): void {
+    const nowMs = Date.now()
+    const frame = frameOf(json, nowMs)
+    if (active.torn) replaceActive()
+    try {
+      appendFrame(disk, active, frame, nowMs)
+    } catch (error) {
+      metrics.ioErrors.inc()
+      if (isNoSpace(error)) throw error
+      // A failing file, perhaps not a failing disk: once more in a new one.
+      log.error({ err: error }, 'spool: a write failed; going on with a new segment')
+      replaceActive()
+      appendFrame(disk, active, frame, nowMs)
+    }
+    bytes += frame.length
+    syncer.dirty(active.fd)
+    shipper.appended(frame.length)
+    if (active.size >= options.segmentBytes) tryReplaceActive()
+  }
+
+  function append(record: CallRecord): void {
+    let cause: unknown
+    for (let level = pressure.level(); level < forms.length; level++) {
+      const form = forms[level] ?? 'charge'
+      const json = jsonOf(record, form)
+      if (json === null) continue
+      try {
+        if (!lease.held()) moveOut()
+        write(json)
+        countDropped(record, form, metrics)
+        return
+      } catch (error) {
+        cause = error
+        pressure.noSpace()
+      }
+    }
+    throw new SpoolFull(cause)
+  }
+
+  async function flush(deadlineMs: number): Promise<boolean> {
+    const end = performance.now() + deadlineMs
+    shipper.hurry(true)
+    while (bytes > 0 && performance.now() < end)
+      await new Promise(resolve => setTimeout(resolve, FLUSH_POLL_MS))
+    shipper.hurry(false)
+    return bytes === 0
+  }
+
+  /** Nothing left: the directory goes. Else it stays without a lock, free for the next process to take over. */
+  function leave(): void {
+    for (const segment of segments) {
+      if (waiting(segment) === 0) removeSegment(disk, segment)
+      else disk.close(segment.fd)
+    }
+    lease.leave()
+  }
+
+  return {
+    append,
+    flush,
+    get full() {
+      return pressure.full
+    },
+    get bytes() {
+      return bytes
+    },
+    get lagMs() {
+      const oldest = segments.reduce(
+        (at, { oldestAtMs }) => (oldestAtMs > 0 ? Math.min(at, oldestAtMs) : at),
+        Infinity,
+      )
+      return oldest === Infinity ? 0 : Math.max(0, Date.now() - oldest)
+    },
+    async close(deadlineMs = CLOSE_MS) {
+      await flush(deadlineMs)
+      clearInterval(sweeper)
+      pressure.close()
+      await shipper.close()
+      await syncer.close()
+      leave()
+    },
+  }
+}
+
+const isNoSpace = (error: unknown) =>
+  ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')

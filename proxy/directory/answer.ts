@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { providerKind, role } from '../../shared/contract/common.js'
+import type { DirectoryAnswer } from '../../shared/directory/records.js'
+import { periods } from '../../shared/ledger/period.js'
+
+/**
+ * The form of `shared/directory/records.ts`. The control plane is agh too, but a broken answer that got into memory
+ * would break every call of a team: it is refused here and the last good one goes on serving.
+ */
+const amount = z.number().nonnegative()
+
+const credential = z.object({
+  id: z.string(),
+  teamId: z.string(),
+  kind: z.enum(['virtual_key', 'api_key', 'team_api_key', 'session']),
+  userId: z.string().nullable(),
+  role: role.nullable(),
+  allowedModels: z.array(z.string()).nullable(),
+  allowedProviders: z.array(providerKind).nullable(),
+  maxRpm: amount.nullable(),
+  maxTpm: amount.nullable(),
+  cacheTtlSeconds: amount.nullable(),
+})
+
+const connection = z.object({
+  id: z.string(),
+  provider: providerKind,
+  baseUrl: z.string(),
+  sealedKey: z.string(),
+})
+
+const model = z.object({
+  id: z.string(),
+  publicName: z.string(),
+  connectionId: z.string(),
+  upstreamModel: z.string(),
+  pricing: z
+    .object({
+      inputPerMTok: amount,
+      outputPerMTok: amount,
+      cachedInputPerMTok: amount.nullable(),
+      cacheWritePerMTok: amount.nullable(),
+    })
+    .nullable(),
+  maxOutputTokens: amount.nullable(),
+  contextWindow: amount.nullable(),
+  createdAtMs: z.number(),
+})
+
+const team = z.object({
+  teamId: z.string(),
+  epoch: z.number().int().nonnegative(),
+  capturePayloads: z.boolean(),
+  redactKeys: z.array(z.string()),
+  connections: z.array(connection),
+  models: z.array(model),
+  budgets: z.array(
+    z.object({
+      id: z.string(),
+      virtualKeyId: z.string().nullable(),
+      period: z.enum(periods),
+      capNano: z.number().int().nonnegative(),
+    }),
+  ),
+})
+
+export const directoryAnswer = z.object({
+  credential: credential.nullable(),
+  team: team.nullable(),
+}) satisfies z.ZodType<DirectoryAnswer>
