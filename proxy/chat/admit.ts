@@ -1,6 +1,7 @@
 import { AppError, unauthorized } from '../../shared/errors/app-error.js'
 import { type AdmitCall, type Hold, LedgerUnavailable, type Verdict } from '../../shared/ledger/ledger.js'
 import type { Deps } from '../deps.js'
+import { EPOCH_UNKNOWN } from '../directory/lookup.js'
 import { type Estimate, estimateCall } from './pricing.js'
 import type { ScopedTarget } from './resolve.js'
 
@@ -16,11 +17,19 @@ export interface Admission {
   remainingRequests: number | null
 }
 
-/** The configuration that the call was judged by is not the newest: load it and judge again. */
+/** The configuration that the call was judged by must be looked up again, and the call judged anew. */
 export interface Stale {
   stale: true
   announcedEpoch: number
+  ledger: LedgerState
 }
+
+/**
+ * What is known of the ledger in this call: `forgetful`, it was flushed and its epoch is behind the configuration;
+ * `away`, it does not answer. In both states the directory checks its copy with the control plane (at most once a
+ * second), so that a revocation still takes effect.
+ */
+export type LedgerState = 'trusted' | 'forgetful' | 'away'
 
 /** Seeding and asking again is done this often before the ledger counts as unusable. */
 const MAX_ROUNDS = 3
@@ -35,46 +44,61 @@ export async function admit(
   target: ScopedTarget,
   requestId: string,
   cacheHit: boolean,
+  state: LedgerState,
   deps: Deps,
 ): Promise<Admission | Stale> {
-  const { team, credential } = target.caller
+  const { team } = target.caller
   const estimate = estimateCall(target.call, target.model.prices, target.model.maxOutputTokens)
-  const request: AdmitCall = {
-    requestId,
-    teamId: team.teamId,
-    credentialId: credential.id,
-    estimateNano: cacheHit ? 0 : estimate.costNano,
-    estimateTokens: cacheHit ? 0 : estimate.promptTokens + estimate.outputTokens,
-    budgets: cacheHit ? [] : team.budgetsFor(credential.kind === 'virtual_key' ? credential.id : null),
-    maxRpm: credential.maxRpm,
-    maxTpm: cacheHit ? null : credential.maxTpm,
-  }
+  const request = admitCall(target, requestId, estimate, cacheHit)
+  if (state === 'away') return withoutLedger(target, estimate, request, deps)
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     let verdict: Verdict
     try {
       verdict = await deps.ledger.admit(request)
     } catch (error) {
       if (!(error instanceof LedgerUnavailable)) throw error
-      return withoutLedger(target, estimate, request, error, deps)
+      deps.live.ledgerFailed = true
+      return { stale: true, announcedEpoch: EPOCH_UNKNOWN, ledger: 'away' }
     }
-    const missed = deps.live.ledgerFailed
-    if (missed) {
+    if (deps.live.ledgerFailed) {
       deps.live.ledgerFailed = false
       deps.directory.dropAll()
+      return giveBack(verdict, 'trusted', deps)
     }
-    if (missed || verdict.epoch > team.epoch) return giveBack(verdict, deps)
-    if (verdict.kind === 'unseeded' || verdict.epoch < team.epoch) {
-      // The ledger lost its memory, or a budget's period has just begun.
-      if (verdict.kind === 'admitted') void deps.ledger.release(verdict.hold).catch(() => {})
-      await seed(team.teamId, deps)
-      continue
-    }
-    return judge(verdict, target, estimate, deps)
+    if (verdict.epoch > team.epoch) return giveBack(verdict, 'trusted', deps)
+    if (verdict.epoch < team.epoch && state === 'trusted') return giveBack(verdict, 'forgetful', deps)
+    if (verdict.kind !== 'unseeded') return judge(verdict, target, estimate, deps)
+    await seed(team.teamId, deps)
   }
   throw ledgerUnavailable('the ledger could not be seeded')
 }
 
-function judge(verdict: Verdict, target: ScopedTarget, estimate: Estimate, deps: Deps): Admission {
+function admitCall(
+  target: ScopedTarget,
+  requestId: string,
+  estimate: Estimate,
+  cacheHit: boolean,
+): AdmitCall {
+  const { team, credential } = target.caller
+  const isVirtual = credential.kind === 'virtual_key'
+  return {
+    requestId,
+    teamId: team.teamId,
+    credentialId: credential.id,
+    estimateNano: cacheHit ? 0 : estimate.costNano,
+    estimateTokens: cacheHit ? 0 : estimate.promptTokens + estimate.outputTokens,
+    budgets: cacheHit ? [] : team.budgetsFor(isVirtual ? credential.id : null),
+    maxRpm: credential.maxRpm,
+    maxTpm: cacheHit ? null : credential.maxTpm,
+  }
+}
+
+function judge(
+  verdict: Exclude<Verdict, { kind: 'unseeded' }>,
+  target: ScopedTarget,
+  estimate: Estimate,
+  deps: Deps,
+): Admission {
   switch (verdict.kind) {
     case 'admitted':
       deps.live.add(verdict.hold)
@@ -97,14 +121,12 @@ function judge(verdict: Verdict, target: ScopedTarget, estimate: Estimate, deps:
       throw new AppError('RATE_LIMITED', `Rate limit exceeded: too many ${verdict.window} in 60 seconds.`, {
         headers: { 'retry-after': String(verdict.retryAfterSeconds) },
       })
-    case 'unseeded':
-      throw ledgerUnavailable('the ledger is not seeded')
   }
 }
 
-function giveBack(verdict: Verdict, deps: Deps): Stale {
+function giveBack(verdict: Verdict, ledger: LedgerState, deps: Deps): Stale {
   if (verdict.kind === 'admitted') void deps.ledger.release(verdict.hold).catch(() => {})
-  return { stale: true, announcedEpoch: verdict.epoch }
+  return { stale: true, announcedEpoch: verdict.epoch, ledger }
 }
 
 async function seed(teamId: string, deps: Deps): Promise<void> {
@@ -116,18 +138,10 @@ async function seed(teamId: string, deps: Deps): Promise<void> {
 }
 
 /** `LEDGER_DOWN`, spec 4, section 1: only calls that have a limit depend on the ledger. */
-function withoutLedger(
-  target: ScopedTarget,
-  estimate: Estimate,
-  request: AdmitCall,
-  cause: LedgerUnavailable,
-  deps: Deps,
-): Admission {
-  deps.live.ledgerFailed = true
-  const { maxRpm, maxTpm } = target.caller.credential
-  const limited = request.budgets.length > 0 || maxRpm !== null || maxTpm !== null
-  if (limited && deps.config.ledgerDown === 'closed')
-    throw ledgerUnavailable('the ledger does not answer', cause)
+function withoutLedger(target: ScopedTarget, estimate: Estimate, request: AdmitCall, deps: Deps): Admission {
+  const limited = request.budgets.length > 0 || request.maxRpm !== null || request.maxTpm !== null
+  if (limited && deps.config.ledgerDown === 'closed') throw ledgerUnavailable('the ledger does not answer')
+  if (limited) deps.metrics.ledgerBypassed.inc()
   return {
     target,
     estimate,

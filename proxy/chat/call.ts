@@ -56,6 +56,12 @@ export class ProviderCall implements UpstreamHandlers {
   }
 
   start(): void {
+    if (this.exchange.closed) {
+      // The client left while the call was being admitted.
+      this.#settled = true
+      settleCall(this.call, { ...NOTHING, errorCode: 'client_disconnected' }, this.deps)
+      return
+    }
     let request: ReturnType<ProviderAdapter['buildRequest']>
     try {
       request = this.#adapter.buildRequest(this.#upstreamCall)

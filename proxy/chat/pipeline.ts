@@ -4,7 +4,7 @@ import { type CachedAnswer, cacheKey } from '../cache/response-cache.js'
 import type { Deps } from '../deps.js'
 import type { DirectoryEntry } from '../directory/team.js'
 import type { Exchange } from '../http/exchange.js'
-import { type Admission, admit } from './admit.js'
+import { type Admission, admit, type LedgerState } from './admit.js'
 import { type Credential, checkRole, readCredential } from './authenticate.js'
 import { replyFromCache } from './cached-reply.js'
 import { ProviderCall } from './call.js'
@@ -50,6 +50,7 @@ async function judge(
 ) {
   let caller = await authenticate(credential, deps)
   let call: ChatCall | null = null
+  let ledger: LedgerState = 'trusted'
   for (let reload = 0; reload <= MAX_RELOADS; reload++) {
     let target: ScopedTarget
     try {
@@ -64,8 +65,9 @@ async function judge(
       continue
     }
     const cache = hasCache(target) ? await lookUp(target, deps) : null
-    const admission = await admit(target, exchange.requestId, cache?.answer != null, deps)
+    const admission = await admit(target, exchange.requestId, cache?.answer != null, ledger, deps)
     if ('stale' in admission) {
+      ledger = admission.ledger
       caller = await authenticate(credential, deps, admission.announcedEpoch)
       continue
     }
