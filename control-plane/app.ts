@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import { type FastifyInstance, fastify } from 'fastify'
+import { registerCalls } from './calls/routes.js'
 import type { Deps } from './deps.js'
 import { handleErrors } from './http/errors.js'
 import { isForwardedByProxy } from './http/origin.js'
 import { prepareForRoutes } from './http/route.js'
+import { registerTraceSettings } from './settings/routes.js'
+import { registerTraces } from './traces/routes.js'
 
 export interface AppOptions {
   /** Tests: an answer with a field that the contract does not declare fails. */
@@ -38,4 +41,8 @@ export function buildApp(deps: Deps, options: AppOptions = {}): FastifyInstance 
 }
 
 /** One line a domain. */
-function registerDomains(_app: FastifyInstance, _deps: Deps): void {}
+function registerDomains(app: FastifyInstance, deps: Deps): void {
+  registerTraces(app, deps)
+  registerTraceSettings(app, deps)
+  registerCalls(app, deps)
+}
