@@ -83,11 +83,6 @@ export function readProxyConfig(env: Record<string, string | undefined> = proces
   }
 }
 
-/** uWebSockets.js reads this variable while it loads; its default of 4 KB refuses honest requests with long cookies. */
-export function raiseHeaderLimit(): void {
-  process.env.UWS_HTTP_MAX_HEADERS_SIZE = '16384'
-}
-
 /** An address that means "every interface" is reached at loopback; IPv6 takes brackets in a URL. */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'

@@ -263,6 +263,16 @@ export function openSpool(options: SpoolOptions): Spool {
     lease.leave()
   }
 
+  let closing: Promise<void> | null = null
+  async function close(deadlineMs: number): Promise<void> {
+    await flush(deadlineMs)
+    clearInterval(sweeper)
+    pressure.close()
+    await shipper.close()
+    await syncer.close()
+    leave()
+  }
+
   return {
     append,
     flush,
@@ -279,13 +289,9 @@ export function openSpool(options: SpoolOptions): Spool {
       )
       return oldest === Infinity ? 0 : Math.max(0, Date.now() - oldest)
     },
-    async close(deadlineMs = CLOSE_MS) {
-      await flush(deadlineMs)
-      clearInterval(sweeper)
-      pressure.close()
-      await shipper.close()
-      await syncer.close()
-      leave()
+    close(deadlineMs = CLOSE_MS) {
+      closing ??= close(deadlineMs)
+      return closing
     },
   }
 }
