@@ -5,7 +5,9 @@ import * as connections from './connections.js'
 import type { Endpoint } from './endpoint.js'
 import * as internal from './internal.js'
 import * as models from './models.js'
+import * as settings from './settings.js'
 import * as teams from './teams.js'
+import * as traces from './traces.js'
 import * as virtualKeys from './virtual-keys.js'
 
 /**
@@ -20,6 +22,8 @@ export const endpoints: readonly Endpoint[] = [
   models,
   virtualKeys,
   budgets,
+  settings,
+  traces,
   internal,
 ].flatMap(domain => Object.values(domain).filter(isEndpoint))
 

@@ -1,0 +1,93 @@
+import type { SpanWrite, TraceClaim } from './span-write.js'
+
+/** What newly stored spans add to one trace's row: the folded part of the upsert in ingest-queries.ts. */
+export interface TraceDelta {
+  teamId: string
+  receivedAtMs: number
+  id: string
+  name: string | null
+  nameSource: TraceClaim['nameSource']
+  nameAtMs: number | null
+  sessionId: string | null
+  sessionAtMs: number | null
+  metadata: Record<string, unknown>
+  metadataAtMs: number | null
+  startedAtMs: number
+  endedAtMs: number | null
+  spanCount: number
+  errorCount: number
+  okCount: number
+  warningCount: number
+  /** null: none of these spans has a cost. */
+  totalCostNano: number | null
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  tags: string[]
+  models: string[]
+  providers: string[]
+  errorTypes: string[]
+  errorCodes: string[]
+  promptVersionIds: string[]
+}
+
+/**
+ * Folds the new spans of one trace. The same rules as the upsert that adds the result to the stored row, so that it
+ * makes no difference in how many batches, and in what order, a trace's spans arrive.
+ */
+export function traceDelta(receivedAtMs: number, spans: readonly SpanWrite[]): TraceDelta {
+  // In the order of their start, so that "later" and "earlier" are positions.
+  const ordered = [...spans].sort((a, b) => a.startTimeMs - b.startTimeMs)
+  const first = ordered[0]!
+  const named = namingSpan(ordered)
+  const inSession = ordered.findLast(span => span.trace.sessionId !== null)
+  const described = ordered.filter(span => span.trace.metadata !== null)
+  const ends = ordered.flatMap(span => span.endTimeMs ?? [])
+  const costs = ordered.flatMap(span => span.costNano ?? [])
+  return {
+    teamId: first.teamId,
+    receivedAtMs,
+    id: first.trace.id,
+    name: named?.trace.name ?? null,
+    nameSource: named?.trace.nameSource ?? null,
+    nameAtMs: named?.startTimeMs ?? null,
+    sessionId: inSession?.trace.sessionId ?? null,
+    sessionAtMs: inSession?.startTimeMs ?? null,
+    metadata: mergedMetadata(described),
+    metadataAtMs: described.at(-1)?.startTimeMs ?? null,
+    startedAtMs: first.startTimeMs,
+    endedAtMs: ends.length === 0 ? null : ends.reduce((a, b) => Math.max(a, b)),
+    spanCount: ordered.length,
+    errorCount: count(ordered, span => span.status === 'error'),
+    okCount: count(ordered, span => span.status === 'ok'),
+    warningCount: count(ordered, span => span.hasWarning),
+    totalCostNano: costs.length === 0 ? null : costs.reduce((a, b) => a + b),
+    promptTokens: sum(ordered, span => span.promptTokens),
+    completionTokens: sum(ordered, span => span.completionTokens),
+    totalTokens: sum(ordered, span => span.totalTokens),
+    tags: distinct(ordered.flatMap(span => span.trace.tags)),
+    models: distinct(ordered.flatMap(span => span.model ?? [])),
+    providers: distinct(ordered.flatMap(span => span.provider ?? [])),
+    errorTypes: distinct(ordered.flatMap(span => span.errorType ?? [])),
+    errorCodes: distinct(ordered.flatMap(span => span.errorCode ?? [])),
+    promptVersionIds: distinct(ordered.flatMap(span => span.promptVersionId ?? [])),
+  }
+}
+
+/** The latest name that somebody set, else the earliest fallback or derived one. */
+function namingSpan(ordered: readonly SpanWrite[]): SpanWrite | undefined {
+  return (
+    ordered.findLast(span => span.trace.nameSource === 'explicit') ??
+    ordered.find(span => span.trace.nameSource !== null)
+  )
+}
+
+/** By top-level key, later values over earlier ones. Keys are the caller's: defined, never assigned. */
+function mergedMetadata(described: readonly SpanWrite[]): Record<string, unknown> {
+  return Object.fromEntries(described.flatMap(span => Object.entries(span.trace.metadata ?? {})))
+}
+
+const count = (spans: readonly SpanWrite[], holds: (span: SpanWrite) => boolean) => spans.filter(holds).length
+const sum = (spans: readonly SpanWrite[], amount: (span: SpanWrite) => number | null) =>
+  spans.reduce((total, span) => total + (amount(span) ?? 0), 0)
+const distinct = (values: readonly string[]) => [...new Set(values)].sort()
