@@ -1,3 +1,5 @@
+import type { EdgeLimits } from './limits.js'
+
 /**
  * The proxy's HTTP edge as the pipeline sees it: one request and its one reply. Implemented on uWebSockets.js and on
  * node:http; the same test suite runs on both. Callback style, because this is the hot path: a promise per event costs
@@ -13,7 +15,7 @@ export interface Exchange {
   /** Without `?`; '' when there is none. */
   readonly query: string
   readonly headers: RequestHeaders
-  /** The peer's address, textual. */
+  /** The peer's address, textual; '' when it is first asked for after the client went away. */
   readonly remoteAddress: string
   /** UUID; sent as x-request-id and x-gateway-request-id, and names the call in ledger, spool and span. */
   readonly requestId: string
@@ -34,13 +36,20 @@ export interface Exchange {
 
   /**
    * The whole reply at once. `headers`: our own names and values, lower-case, free of CR and LF (the implementation
-   * refuses others); `content-length` is added. No-op when closed.
+   * refuses others); `content-length` and `x-request-id` are added. Without the body when the request was HEAD (a
+   * `content-length` in `headers` is then taken for the body's) or the status has none. No-op when closed. A reply to a
+   * large body that was not read to its end closes the connection.
    */
   reply(status: number, headers: HeaderList, body: string | Uint8Array): void
 
-  /** Starts a reply of unknown length (chunked). */
+  /** Starts a reply of unknown length (chunked). The head leaves with the first piece, in one packet. */
   startStream(status: number, headers: HeaderList): void
-  /** @returns false when the client should be given time: stop producing until `onDrain`. */
+  /**
+   * `chunk` is the edge's to keep. A client that takes nothing for 30 s, or that 1 MB waits for because the producer
+   * went on regardless, is cut (`onAbort`).
+   *
+   * @returns false when the client should be given time: stop producing until `onDrain`.
+   */
   write(chunk: Uint8Array | string): boolean
   /** Called when a write that returned false has drained. One listener. */
   onDrain(listener: () => void): void
@@ -58,9 +67,9 @@ export type BodyResult = { kind: 'complete'; bytes: Buffer } | { kind: 'tooLarge
 export type HeaderList = readonly string[]
 
 export interface RequestHeaders {
-  /** Value of a header by lower-case name, or undefined. Repeated headers are joined by ', '. */
+  /** Value of a header by lower-case name, or undefined. Repeated headers are joined by ', ' (cookies by '; '). */
   get(name: string): string | undefined
-  /** All of them, in order, flat. For forwarding. */
+  /** All of them, in order, flat, names in lower case; one character per byte, so what is forwarded stays as sent. */
   readonly flat: readonly string[]
 }
 
@@ -82,6 +91,13 @@ export type Handler = (exchange: Exchange) => void
 export interface ListenOptions {
   host: string
   port: number
-  /** Several processes may bind the port. */
+  /**
+   * Several processes may bind the port. uWebSockets.js binds with SO_REUSEPORT, so the kernel spreads connections over
+   * processes that know nothing of each other; node:http shares a port only between workers of node:cluster.
+   */
   shared: boolean
+  /** Shorter times for tests. */
+  limits?: Partial<EdgeLimits>
+  /** What a handler or a listener threw; the client has been answered 500 INTERNAL_ERROR, or cut off. For the log. */
+  onFault?: (error: unknown, requestId: string) => void
 }

@@ -1,0 +1,58 @@
+import { STATUS_CODES } from 'node:http'
+import type { HeaderList } from './exchange.js'
+
+/** '404 Not Found' per status. */
+const statusLines: string[] = []
+for (let status = 100; status < 600; status++) {
+  statusLines[status] = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
+}
+
+export const statusLine = (status: number) => statusLines[status] ?? `${status} Unknown`
+
+// One character per byte on the wire; a line break would start a header, or a reply, of somebody else's making.
+const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
+const unsafeName = /[^!#$%&'*+\-.^_`|~0-9a-z]/
+
+/** @throws Error naming the header that must not be sent. */
+function refuse(name: string): never {
+  throw new Error(`Header ${JSON.stringify(name)} cannot be sent: its name or value is malformed.`)
+}
+
+export function checkHeaders(headers: HeaderList): void {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (unsafeName.test(headers[i]!) || unsafeValue.test(headers[i + 1]!)) refuse(headers[i]!)
+  }
+}
+
+/**
+ * The value of x-request-id with all other headers behind it, each on its line, for one `writeHeader`: a call into the
+ * native library per header costs 0.3 µs, ten joined ones save 2 µs (7,000 instructions) a request. Safe because
+ * every value is checked for line breaks first.
+ *
+ * @throws Error on a name or value that is malformed.
+ */
+export function joinedHeaders(requestId: string, headers: HeaderList): string {
+  let joined = requestId
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!
+    const value = headers[i + 1]!
+    if (unsafeName.test(name) || unsafeValue.test(value)) refuse(name)
+    joined += `\r\n${name}: ${value}`
+  }
+  return joined
+}
+
+/** Statuses whose replies have neither body nor content-length (RFC 9110, section 6.4.1). */
+export const hasNoBody = (status: number) => status === 204 || status === 304
+
+/** Value of a header in a reply's own list, or undefined. */
+export function sentValue(headers: HeaderList, name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return undefined
+}
+
+/** The list without the headers of that name. */
+export function without(headers: HeaderList, name: string): HeaderList {
+  if (sentValue(headers, name) === undefined) return headers
+  return headers.filter((_, i) => headers[i - (i % 2)] !== name)
+}
