@@ -18,6 +18,8 @@ export interface ChildOptions {
   /** Answers 200 when the program is ready. */
   readyUrl: string
   onLine(line: string): void
+  /** Called at once, before it is ready: from then on it can be stopped. */
+  onStarted(child: Child): void
   say(text: string): void
 }
 
@@ -33,7 +35,7 @@ const STEADY_MS = 60_000
 const LONGEST_PAUSE_MS = 30_000
 
 /** Resolves when the program is ready. @throws ConfigError when it ends before, with its last words. */
-export async function startChild(options: ChildOptions): Promise<Child> {
+export async function startChild(options: ChildOptions): Promise<void> {
   let isStopping = false
   let current = launch(options)
   const keepAlive = async () => {
@@ -60,14 +62,9 @@ export async function startChild(options: ChildOptions): Promise<Child> {
       clearTimeout(timer)
     },
   }
-  try {
-    await ready(options, current)
-  } catch (error) {
-    child.kill()
-    throw error
-  }
+  options.onStarted(child)
+  await ready(options, current)
   void keepAlive()
-  return child
 }
 
 interface Run {

@@ -47,6 +47,8 @@ export interface EmbeddedPostgres {
   pid: number
   /** Fast shutdown: open transactions are rolled back, everything committed is on disk when it resolves. */
   stop(): Promise<void>
+  /** Immediate shutdown, without waiting: nothing committed is lost, the next start replays the write-ahead log. */
+  kill(): void
   /** Resolves when the server is gone, however that came. */
   exited: Promise<void>
 }
@@ -91,7 +93,13 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       `PostgreSQL did not start: ${lastWords(logFile) || String(error)} (log: ${logFile})`,
     )
   }
-  return { url, pid: server.pid ?? 0, exited, stop: () => stopped(server, exited) }
+  return {
+    url,
+    pid: server.pid ?? 0,
+    exited,
+    stop: () => stopped(server, exited),
+    kill: () => server.kill('SIGQUIT'),
+  }
 }
 
 /** Into a directory beside the real one, renamed when complete: a start that is killed half-way leaves nothing usable. */

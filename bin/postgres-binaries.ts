@@ -77,7 +77,7 @@ function copied(native: string, version: string, account: Account): string {
   for (const parent of ['/var/lib/agh', '/usr/local/lib/agh', join(tmpdir(), 'agh-of-root')]) {
     const folder = join(parent, `postgres-${version}`)
     try {
-      mkdirSync(parent, { recursive: true, mode: 0o755 })
+      mkdirSync(parent, { recursive: true })
       // In a shared folder another user may have been there first, with programs of their own.
       if (lstatSync(parent).uid !== 0 || !lstatSync(parent).isDirectory()) continue
       chmodSync(parent, 0o755)

@@ -21,9 +21,9 @@ export function postgresHome(dataDir: string): { path: string; isElsewhere: bool
   chmodSync(dataDir, statSync(dataDir).mode | 0o011)
   if (canEnter(account, dataDir)) return { path: inside, isElsewhere: false }
 
-  mkdirSync(ELSEWHERE, { recursive: true, mode: 0o755 })
   const path = join(ELSEWHERE, `data-${randomBytes(6).toString('hex')}`)
-  mkdirSync(path, { mode: 0o755 })
+  mkdirSync(path, { recursive: true })
+  for (const folder of [ELSEWHERE, path]) chmodSync(folder, 0o711)
   writeFileSync(pointer, `${join(path, 'postgres')}\n`)
   return { path: join(path, 'postgres'), isElsewhere: true }
 }

@@ -2,7 +2,12 @@ import { randomUUID } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import { type FastifyInstance, fastify } from 'fastify'
 import { registerCalls } from './calls/routes.js'
+import { registerDemo } from './demo/routes.js'
 import type { Deps } from './deps.js'
+import { registerDirectory } from './directory/routes.js'
+import { registerConnections } from './gateway/connections/routes.js'
+import { registerModels } from './gateway/models/routes.js'
+import { registerVirtualKeys } from './gateway/virtual-keys/routes.js'
 import { handleErrors } from './http/errors.js'
 import { isForwardedByProxy } from './http/origin.js'
 import { prepareForRoutes } from './http/route.js'
@@ -42,7 +47,12 @@ export function buildApp(deps: Deps, options: AppOptions = {}): FastifyInstance 
 
 /** One line a domain. */
 function registerDomains(app: FastifyInstance, deps: Deps): void {
+  registerConnections(app, deps)
+  registerModels(app, deps)
+  registerVirtualKeys(app, deps)
+  registerDirectory(app, deps)
   registerTraces(app, deps)
   registerTraceSettings(app, deps)
   registerCalls(app, deps)
+  registerDemo(app, deps)
 }
