@@ -1,0 +1,117 @@
+import type { Logger } from 'pino'
+import postgres from 'postgres'
+import { Breaker } from './breaker.js'
+import { Deadlines, LEDGER_DEADLINE_MS } from './deadline.js'
+import { LedgerUnavailable } from './ledger.js'
+
+/** One statement runs on each; teams wait for each other only here. */
+const CONNECTIONS = 8
+
+export type LedgerSql = postgres.Sql
+export type Rows = readonly postgres.Row[]
+
+/**
+ * The connections to PostgreSQL. The driver has no deadline for a query, so each one races with a timer; after five
+ * failures in a row queries fail at once, but for one a second.
+ */
+export class PostgresStore {
+  private client: LedgerSql
+  private readonly breaker = new Breaker()
+  private readonly deadlines = new Deadlines()
+  private isDown = false
+
+  constructor(
+    private readonly url: string,
+    private readonly log: Logger,
+  ) {
+    this.client = this.connect()
+  }
+
+  /**
+   * @param onLate gets the rows of a query that answered after its deadline, when the caller had been told that the
+   *   ledger is away.
+   * @throws LedgerUnavailable
+   */
+  query(statement: (sql: LedgerSql) => PromiseLike<Rows>, onLate?: (rows: Rows) => void): Promise<Rows> {
+    if (!this.breaker.allows())
+      return Promise.reject(
+        new LedgerUnavailable(new Error('PostgreSQL has not answered; it is asked once a second.')),
+      )
+    return this.race(statement, onLate)
+  }
+
+  /** Asks past the breaker. @throws LedgerUnavailable */
+  async ping(): Promise<void> {
+    await this.race(sql => sql`select 1`)
+  }
+
+  async close(): Promise<void> {
+    this.deadlines.close()
+    await this.client.end({ timeout: 1 })
+  }
+
+  private race(
+    statement: (sql: LedgerSql) => PromiseLike<Rows>,
+    onLate?: (rows: Rows) => void,
+  ): Promise<Rows> {
+    return new Promise((resolve, reject) => {
+      let isLate = false
+      const over = this.deadlines.watch(() => {
+        isLate = true
+        const cause = new Error(`No answer from PostgreSQL in ${LEDGER_DEADLINE_MS} ms.`)
+        this.timedOut(cause)
+        reject(new LedgerUnavailable(cause))
+      })
+      statement(this.client).then(
+        rows => {
+          over()
+          this.answered()
+          if (isLate) onLate?.(rows)
+          else resolve(rows)
+        },
+        cause => {
+          over()
+          if (!isLate) this.failed(cause)
+          reject(new LedgerUnavailable(cause))
+        },
+      )
+    })
+  }
+
+  private connect(): LedgerSql {
+    return postgres(this.url, {
+      max: CONNECTIONS,
+      connect_timeout: 1,
+      backoff: () => 0.1,
+      onnotice: () => {},
+      connection: { application_name: 'agh-ledger' },
+    })
+  }
+
+  /**
+   * Connections whose peer has vanished without a word would wait for many minutes. When the probe of an open breaker
+   * is not answered either, new ones are tried.
+   */
+  private timedOut(cause: Error): void {
+    const wasOpen = this.breaker.isOpen
+    this.failed(cause)
+    if (!wasOpen) return
+    const silent = this.client
+    this.client = this.connect()
+    // Long enough for late answers of a server that was only frozen: their holds are given back.
+    silent.end({ timeout: 10 }).catch(() => {})
+  }
+
+  private failed(cause: unknown): void {
+    this.breaker.failed()
+    if (!this.breaker.isOpen || this.isDown) return
+    this.isDown = true
+    this.log.error({ err: cause }, 'the ledger’s PostgreSQL cannot be reached')
+  }
+
+  private answered(): void {
+    this.breaker.reset()
+    if (this.isDown) this.log.info('the ledger’s PostgreSQL answers again')
+    this.isDown = false
+  }
+}

@@ -1,0 +1,201 @@
+import { Cluster, Command, Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import { Breaker } from './breaker.js'
+import { Deadlines, LEDGER_DEADLINE_MS } from './deadline.js'
+import { LedgerUnavailable } from './ledger.js'
+import type { Script } from './scripts.js'
+
+/** One script call. Exactly one of `onReply` and `onFailure` is called, once. */
+export interface Run {
+  script: Script
+  keys: readonly string[]
+  args: readonly string[]
+  onReply(text: string): void
+  onFailure(cause: unknown): void
+  /** The answer came after the deadline, when `onFailure` had been called: undo what it did. */
+  onLate?(text: string): void
+}
+
+/**
+ * The connection to Redis, a Redis Cluster or Valkey. It never waits: a command has one deadline, fails at once while
+ * the store is disconnected, and is not sent while the breaker is open. It reconnects by itself, for ever.
+ */
+export class RedisStore {
+  private readonly client: Redis | Cluster
+  private readonly breaker = new Breaker()
+  private readonly deadlines = new Deadlines()
+  private isDown = false
+
+  constructor(
+    url: string,
+    private readonly log: Logger,
+  ) {
+    this.client = connect(url)
+    this.client.on('ready', () => this.cameBack())
+    this.client.on('error', error => this.wentAway(error))
+    this.client.on('close', () => this.wentAway(new Error('The connection was closed.')))
+  }
+
+  /** Sends the scripts of one event-loop turn in one write; on a cluster each by itself. */
+  send(runs: readonly Run[]): void {
+    const allowed = runs.filter(run => this.allows(run))
+    if (allowed.length === 0) return
+    let isLate = false
+    const over = this.deadlines.watch(() => {
+      isLate = true
+      this.timedOut()
+      for (const run of allowed) run.onFailure(new Error(`No answer from Redis in ${LEDGER_DEADLINE_MS} ms.`))
+    })
+    const deliver = (run: Run, error: Error | null, text: string | null) => {
+      if (error?.message.startsWith('NOSCRIPT') === true && !isLate) {
+        // Redis was restarted or its scripts were flushed. A refused script has done nothing.
+        this.evaluate(run).then(
+          reply => deliver(run, null, reply),
+          cause => deliver(run, cause instanceof Error ? cause : new Error(String(cause)), null),
+        )
+        return
+      }
+      over()
+      if (error !== null) {
+        this.breaker.failed()
+        if (!isLate) run.onFailure(error)
+        return
+      }
+      this.breaker.succeeded()
+      if (isLate) run.onLate?.(text ?? '')
+      else run.onReply(text ?? '')
+    }
+    this.execute(allowed, deliver)
+  }
+
+  /** One script call by itself. @throws LedgerUnavailable */
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const onFailure = (cause: unknown) => reject(new LedgerUnavailable(cause))
+      this.send([{ script, keys, args, onReply: resolve, onFailure }])
+    })
+  }
+
+  /** Asks past the breaker. @throws LedgerUnavailable */
+  ping(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const expired = () => reject(new LedgerUnavailable(new Error('No answer to PING.')))
+      const over = this.deadlines.watch(expired)
+      this.client.ping().then(
+        () => {
+          over()
+          this.breaker.reset()
+          resolve()
+        },
+        cause => {
+          over()
+          reject(new LedgerUnavailable(cause))
+        },
+      )
+    })
+  }
+
+  /** Resolves when connected, or after `timeoutMs`: a process may start while the store is away. */
+  ready(timeoutMs: number): Promise<void> {
+    if (this.client.status === 'ready') return Promise.resolve()
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, timeoutMs)
+      this.client.once('ready', () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
+  async close(): Promise<void> {
+    this.deadlines.close()
+    this.client.removeAllListeners('close')
+    this.client.disconnect()
+  }
+
+  private allows(run: Run): boolean {
+    if (this.breaker.allows()) return true
+    run.onFailure(new Error('Redis has not answered; it is asked once a second.'))
+    return false
+  }
+
+  private execute(
+    runs: readonly Run[],
+    deliver: (run: Run, error: Error | null, text: string | null) => void,
+  ): void {
+    // The socket of a single Redis; `pipeline()` would do the same for three more promises and an array a command.
+    const socket = this.client instanceof Redis && runs.length > 1 ? this.client.stream : undefined
+    socket?.cork()
+    for (const run of runs) {
+      const args = [run.script.sha, String(run.keys.length), ...run.keys, ...run.args]
+      const command = new Command('evalsha', args, { replyEncoding: 'latin1' })
+      command.promise.then(
+        text => deliver(run, null, text as string),
+        (error: Error) => deliver(run, error, null),
+      )
+      this.client.sendCommand(command)
+    }
+    socket?.uncork()
+  }
+
+  private evaluate(run: Run): Promise<string> {
+    return this.client.eval(run.script.source, run.keys.length, ...run.keys, ...run.args) as Promise<string>
+  }
+
+  /**
+   * A socket whose peer has vanished without a word stays open for many minutes. When the probe of an open breaker is
+   * not answered either, a new connection is tried.
+   */
+  private timedOut(): void {
+    const wasOpen = this.breaker.isOpen
+    this.breaker.failed()
+    if (wasOpen && this.client instanceof Redis && this.client.status === 'ready')
+      this.client.disconnect(true)
+    if (this.breaker.isOpen) this.wentAway(new Error('Redis does not answer.'))
+  }
+
+  private wentAway(error: Error): void {
+    if (this.isDown) return
+    this.isDown = true
+    this.log.error({ err: error }, 'the ledger’s Redis cannot be reached')
+  }
+
+  private cameBack(): void {
+    this.breaker.reset()
+    if (this.isDown) this.log.info('the ledger’s Redis answers again')
+    this.isDown = false
+  }
+}
+
+/** Settings that both kinds of client share; reliability notes, 4.3, has what their defaults do with a frozen server. */
+const settings = {
+  enableOfflineQueue: false,
+  // A command that was under way when the connection broke may have been carried out: it is never sent twice.
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: 1000,
+  retryStrategy: (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 4), 500),
+  // After a failover the old primary refuses writes: find the new one.
+  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+}
+
+/** One URL: Redis or Valkey, `rediss://` for TLS. Several, separated by commas: the seed nodes of a cluster. */
+function connect(redisUrl: string): Redis | Cluster {
+  const urls = redisUrl.split(',').map(url => url.trim())
+  if (urls.length === 1) return new Redis(redisUrl, settings)
+  const [first] = urls
+  const { protocol, username, password } = new URL(first as string)
+  const redisOptions = {
+    connectTimeout: 1000,
+    ...(protocol === 'rediss:' && { tls: {} }),
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+  }
+  return new Cluster(urls, {
+    enableOfflineQueue: false,
+    redisOptions,
+    clusterRetryStrategy: attempt => Math.min(50 * 2 ** Math.min(attempt, 4), 500),
+    // A command that fails on one node is not tried on others for longer than the deadline.
+    maxRedirections: 3,
+  })
+}
