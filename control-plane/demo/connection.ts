@@ -46,8 +46,10 @@ export async function addDemoModel(
 /** The control plane may listen elsewhere than at the last start; the connections to its demo provider follow it. */
 export async function followDemoProvider(deps: Deps, controlPlaneUrl: string): Promise<void> {
   const baseUrl = controlPlaneUrl + DEMO_PATH
-  for (const { teamId, id, config } of await listDemoConnections(deps.sql, DEMO_PATH, DEMO_KEY.slice(-4))) {
+  const mark = { label: LABEL, keyLastFour: DEMO_KEY.slice(-4), path: DEMO_PATH }
+  for (const { teamId, id, config } of await listDemoConnections(deps.sql, mark)) {
     if (config.base_url === baseUrl) continue
-    await changeConnection(deps, teamId, id, { config: { ...config, base_url: baseUrl }, apiKey: DEMO_KEY })
+    const moved = { config: { ...config, base_url: baseUrl }, apiKey: DEMO_KEY }
+    await changeConnection(deps, teamId, id, moved)
   }
 }
