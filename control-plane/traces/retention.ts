@@ -1,0 +1,70 @@
+import { inTransaction, type Sql } from '../db/sql.js'
+import {
+  deleteSpansOf,
+  deleteTraceOwners,
+  deleteTraces,
+  dropTraceWeek,
+  limitLockWaits,
+  listExpiredTraces,
+  listTeamsKeepingLess,
+  listTracesOfWeek,
+  listTraceWeeks,
+  longestRetentionDays,
+  type TraceKey,
+} from './partition-queries.js'
+import { weekEndMs } from './partitions.js'
+
+const DAY_MS = 86_400_000
+/** Rows per statement: some ten milliseconds, far from the statement deadline on a slow machine too. */
+const TRACES_BATCH = 500
+const ROWS_BATCH = 5_000
+
+/**
+ * Deletes traces that were received longer ago than their team keeps them (`retentionDays`, spec 4, section 4). Weeks
+ * that no team keeps are dropped whole, which costs the same however much is in them; so the teams with the longest
+ * retention keep a trace up to a week longer. What other teams no longer keep is deleted row by row, in small
+ * statements. Ids are freed first: a span that arrives later starts its trace anew. Safe to kill and to repeat.
+ *
+ * @returns what was done, for the log.
+ */
+export async function deleteExpiredTraces(
+  sql: Sql,
+  nowMs: number,
+): Promise<{ droppedWeeks: string[]; deletedTraces: number }> {
+  const longest = await longestRetentionDays(sql)
+  if (longest === null) return { droppedWeeks: [], deletedTraces: 0 }
+  const keptFromMs = nowMs - longest * DAY_MS
+  const droppedWeeks = (await listTraceWeeks(sql)).filter(week => weekEndMs(week) <= keptFromMs)
+  for (const week of droppedWeeks) await dropWeek(sql, week)
+  let deletedTraces = 0
+  for (const team of await listTeamsKeepingLess(sql, longest)) {
+    deletedTraces += await deleteBefore(sql, team.id, new Date(nowMs - team.retentionDays * DAY_MS))
+  }
+  return { droppedWeeks, deletedTraces }
+}
+
+async function dropWeek(sql: Sql, week: string): Promise<void> {
+  let last: TraceKey | null = null
+  do {
+    const traces: TraceKey[] = await listTracesOfWeek(sql, week, last, ROWS_BATCH)
+    if (traces.length > 0) await deleteTraceOwners(sql, idsOf(traces))
+    last = traces.at(-1) ?? null
+  } while (last !== null)
+  await inTransaction(sql, async tx => {
+    await limitLockWaits(tx)
+    await dropTraceWeek(tx, week)
+  })
+}
+
+async function deleteBefore(sql: Sql, teamId: string, before: Date): Promise<number> {
+  for (let deleted = 0; ; ) {
+    const traces = await listExpiredTraces(sql, teamId, before, TRACES_BATCH)
+    if (traces.length === 0) return deleted
+    await deleteTraceOwners(sql, idsOf(traces))
+    while ((await deleteSpansOf(sql, teamId, traces, ROWS_BATCH)) === ROWS_BATCH);
+    await deleteTraces(sql, teamId, traces)
+    deleted += traces.length
+  }
+}
+
+const idsOf = (traces: readonly TraceKey[]) => traces.map(trace => trace.id)
