@@ -1,23 +1,41 @@
 import { randomUUID } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import { type FastifyInstance, fastify } from 'fastify'
+import { registerApiKeys } from './api-keys/routes.js'
+import { registerAuth } from './auth/routes.js'
 import { registerCalls } from './calls/routes.js'
 import { registerDemo } from './demo/routes.js'
 import type { Deps } from './deps.js'
 import { registerDirectory } from './directory/routes.js'
+import { registerBudgets } from './gateway/budgets/routes.js'
 import { registerConnections } from './gateway/connections/routes.js'
 import { registerModels } from './gateway/models/routes.js'
 import { registerVirtualKeys } from './gateway/virtual-keys/routes.js'
-import { handleErrors } from './http/errors.js'
+import { registerDocs } from './http/docs.js'
+import { answerBrokenRequest, handleErrors, sendError } from './http/errors.js'
+import { registerHealth } from './http/health.js'
+import { registerMetrics } from './http/metrics.js'
 import { isForwardedByProxy } from './http/origin.js'
+import { logRequests } from './http/request-log.js'
 import { prepareForRoutes } from './http/route.js'
+import { registerLedger } from './ledger/routes.js'
 import { registerTraceSettings } from './settings/routes.js'
+import { registerTeams } from './teams/routes.js'
 import { registerTraces } from './traces/routes.js'
 
 export interface AppOptions {
   /** Tests: an answer with a field that the contract does not declare fails. */
   strictResponses?: boolean
+  /** Adds the process's own figures to /metrics; once per process. */
+  processMetrics?: boolean
+  /** Whether the job queue is being worked, for /readyz; true where there is none to speak of. */
+  jobsRun?: () => boolean
 }
+
+/** A request must be here within a minute; without a limit a slow sender holds its socket for ever. */
+const REQUEST_WITHIN_MS = 60_000
+/** A percent-encoded model name of 128 characters, each up to 3 bytes of 3 characters, and more to spare. */
+const MAX_PARAM_LENGTH = 2048
 
 /** The control plane without a listener: every domain registered by name. Tests call it by `inject`. */
 export function buildApp(deps: Deps, options: AppOptions = {}): FastifyInstance {
@@ -30,29 +48,43 @@ export function buildApp(deps: Deps, options: AppOptions = {}): FastifyInstance 
       const isGiven = typeof given === 'string' && /^[\w.:-]{1,128}$/.test(given)
       return isGiven && isForwardedByProxy(request.headers, deps.config) ? given : randomUUID()
     },
-    // A percent-encoded model name of 128 characters, each up to 3 bytes of 3 characters.
-    routerOptions: { maxParamLength: 2048 },
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    requestTimeout: REQUEST_WITHIN_MS,
     return503OnClosing: true,
     forceCloseConnections: 'idle',
+    frameworkErrors: (error, request, reply) => {
+      sendError(error, request, reply)
+    },
+    clientErrorHandler: answerBrokenRequest,
   }) as unknown as FastifyInstance
+  const jobsRun = options.jobsRun ?? (() => true)
   app.register(cookie)
   prepareForRoutes(app, { strictResponses: options.strictResponses ?? false })
   handleErrors(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
+  logRequests(app)
+  registerMetrics(app, deps, { defaults: options.processMetrics ?? false, jobsRun })
+  registerHealth(app, deps, jobsRun)
+  registerDocs(app, deps)
   registerDomains(app, deps)
   return app
 }
 
 /** One line a domain. */
 function registerDomains(app: FastifyInstance, deps: Deps): void {
+  registerAuth(app, deps)
+  registerTeams(app, deps)
+  registerApiKeys(app, deps)
   registerConnections(app, deps)
   registerModels(app, deps)
   registerVirtualKeys(app, deps)
-  registerDirectory(app, deps)
-  registerTraces(app, deps)
+  registerBudgets(app, deps)
   registerTraceSettings(app, deps)
+  registerTraces(app, deps)
+  registerDirectory(app, deps)
   registerCalls(app, deps)
+  registerLedger(app, deps)
   registerDemo(app, deps)
 }

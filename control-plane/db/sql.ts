@@ -107,32 +107,68 @@ type DriverCall = (...args: unknown[]) => unknown
 type Pending = Promise<unknown> & { cancel(): void }
 
 /** The driver's `sql` with a timer on each statement, in transactions and savepoints too. */
-function withDeadlines(sql: object, deadlineMs: number): object {
+function withDeadlines(sql: object, deadlineMs: number, connection: Connection = { isLost: false }): object {
   const wrapped = new WeakMap<object, object>()
   const bounded = (value: unknown) => {
     if (isPending(value)) limit(value, deadlineMs)
     return value
   }
-  const scope = (work: DriverCall) => (inner: object) => work(withDeadlines(inner, deadlineMs))
+  const scope = (work: DriverCall, within: Connection) => async (inner: object) => {
+    try {
+      return await work(withDeadlines(inner, deadlineMs, within))
+    } finally {
+      if (within.isLost) await never
+    }
+  }
   return new Proxy(sql, {
-    apply: (target, self, args) => bounded(Reflect.apply(target as DriverCall, self, args)),
+    apply: (target, self, args) => {
+      if (connection.isLost) throw new ConnectionLost()
+      return bounded(Reflect.apply(target as DriverCall, self, args))
+    },
     get(target, property) {
       const value = Reflect.get(target, property)
       if (typeof value !== 'function') return value
       const known = wrapped.get(value)
       if (known !== undefined) return known
       const method: DriverCall = (...args) => {
-        const scoped = args.map(argument =>
-          typeof argument === 'function' && (property === 'begin' || property === 'savepoint')
-            ? scope(argument as DriverCall)
-            : argument,
+        if (connection.isLost) throw new ConnectionLost()
+        if (property !== 'begin' && property !== 'savepoint')
+          return bounded(Reflect.apply(value, target, args))
+        const within = property === 'begin' ? { isLost: false } : connection
+        const scoped = args.map(work =>
+          typeof work === 'function' ? scope(work as DriverCall, within) : work,
         )
-        return bounded(Reflect.apply(value, target, scoped))
+        const whole = Reflect.apply(value, target, scoped) as Promise<unknown>
+        // It fails while the work still runs only when the connection is gone; afterwards nobody looks.
+        if (property === 'begin') {
+          whole.catch(() => {
+            within.isLost = true
+          })
+        }
+        return whole
       }
       wrapped.set(value, method)
       return method
     },
   })
+}
+
+/**
+ * A transaction's connection. Once it is lost the driver crashes the whole process by writing to a socket that is no
+ * more, at the next statement and at the commit or rollback of its own; so nothing may reach it, and the work's end,
+ * which would make it commit or roll back, never does. `begin` itself has failed by then.
+ */
+interface Connection {
+  isLost: boolean
+}
+
+const never = new Promise<never>(() => {})
+
+class ConnectionLost extends Error {
+  constructor() {
+    super('The connection of this transaction was lost.')
+    this.name = 'ConnectionLost'
+  }
 }
 
 const isPending = (value: unknown): value is Pending =>

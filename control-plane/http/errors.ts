@@ -1,4 +1,6 @@
-import type { FastifyInstance } from 'fastify'
+import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
+import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, conflict, unavailable, validation } from '../../shared/errors/app-error.js'
 import { errorReply } from '../../shared/errors/envelope.js'
 import { LedgerUnavailable } from '../../shared/ledger/ledger.js'
@@ -6,20 +8,43 @@ import { StatementDeadline } from '../db/sql.js'
 
 /** The control plane's one catch: anything thrown becomes the envelope, its cause goes to the log and nowhere else. */
 export function handleErrors(app: FastifyInstance): void {
-  app.setErrorHandler((thrown, request, reply) => {
-    const error = publicError(thrown)
-    const answer = errorReply(error, request.id)
-    if (answer.status >= 500) request.log.error({ error: thrown, requestId: request.id }, 'request failed')
-    else if (error !== thrown) request.log.info({ error: thrown, requestId: request.id }, 'request refused')
-    return reply
-      .code(answer.status)
-      .headers(answer.headers)
-      .type('application/json; charset=utf-8')
-      .send(JSON.stringify(answer.body))
-  })
+  app.setErrorHandler(sendError)
   app.setNotFoundHandler(() => {
     throw new AppError('NOT_FOUND', 'Route not found.')
   })
+}
+
+export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = publicError(thrown)
+  const answer = errorReply(error, request.id)
+  const line = { error: thrown, requestId: request.id }
+  if (answer.status >= 500) request.log.error(line, 'request failed')
+  else if (error !== thrown) request.log.info(line, 'request refused')
+  return reply
+    .code(answer.status)
+    .header('x-request-id', request.id)
+    .headers(answer.headers)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(answer.body))
+}
+
+/** A request that the HTTP parser gave up on: too large a head, too slow, or not HTTP. The socket is closed. */
+export function answerBrokenRequest(error: ConnectionError, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const isSlow = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const message = isSlow ? 'The request took too long to arrive.' : 'Malformed HTTP request.'
+  const body = JSON.stringify({ error: { code: 'VALIDATION_ERROR', message } })
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${randomUUID()}`,
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
 /** What the libraries below throw, in the service's own words; anything unknown passes through and becomes a 500. */

@@ -4,7 +4,7 @@ import type { Answer, Checked, Endpoint } from '../../shared/contract/endpoint.j
 import { parseWith } from '../../shared/contract/parse.js'
 import { authenticate } from '../access/credentials.js'
 import { allow } from '../access/policy.js'
-import { anonymous, type Principal } from '../access/principal.js'
+import type { Principal } from '../access/principal.js'
 import type { Deps } from '../deps.js'
 import { parseJsonBody } from './body.js'
 
@@ -25,6 +25,10 @@ export type RouteInput<E extends Endpoint> = Checked<E> & {
   reply: FastifyReply
 }
 
+/** An endpoint without a response schema has a handler that returns nothing. */
+// biome-ignore lint/suspicious/noConfusingVoidType: an async function without a return is Promise<void>
+type Returned<E extends Endpoint> = undefined extends Answer<E> ? Answer<E> | void : Answer<E>
+
 /** Where an endpoint is served: `/api/v1` before all but the internal ones. */
 export const servedPath = (endpoint: Endpoint): string =>
   endpoint.path.startsWith('/internal/') ? endpoint.path : `/api/v1${endpoint.path}`
@@ -41,7 +45,7 @@ export function route<E extends Endpoint>(
   app: FastifyInstance,
   deps: Deps,
   endpoint: E,
-  handle: (input: RouteInput<E>) => Answer<E> | Promise<Answer<E>>,
+  handle: (input: RouteInput<E>) => Returned<E> | Promise<Returned<E>>,
 ): void {
   app.route({
     method: endpoint.method,
@@ -72,7 +76,7 @@ export const rawBody = (request: FastifyRequest): Buffer =>
 /** Adds what `route` needs to an instance: raw bodies for every Content-Type, the caller's place. */
 export function prepareForRoutes(app: FastifyInstance, options: { strictResponses: boolean }): void {
   app.decorate('strictResponses', options.strictResponses)
-  app.decorateRequest('principal', anonymous)
+  app.decorateRequest('principal')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => done(null, bytes))
 }

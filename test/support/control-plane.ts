@@ -8,10 +8,10 @@ import { servedPath } from '../../control-plane/http/route.js'
 import { createJobs } from '../../control-plane/jobs/enqueue.js'
 import type { Mail, Mailer } from '../../control-plane/mail/mailer.js'
 import type { Call, Endpoint, Result } from '../../shared/contract/endpoint.js'
+import { connectLedger } from '../../shared/ledger/connect.js'
 import { createLogger } from '../../shared/log/logger.js'
 import { deriveSecret } from '../../shared/secrets/derive.js'
 import { createVault } from '../../shared/secrets/vault.js'
-import { memoryLedger } from './memory-ledger.js'
 import { testDatabase } from './postgres.js'
 
 /** What a test calls as: a session cookie, a key, or nobody. */
@@ -55,13 +55,14 @@ export async function startControlPlane(t: Test, overrides: Partial<Deps> = {}):
   // A generous deadline: a busy test machine is not what these tests are about.
   const sql = connectSql(url, { deadlineMs: 20_000, max: 6, name: 'agh-test' })
   const config = testConfig(url)
+  const log = createLogger('control-plane', process.env.TEST_LOG_LEVEL ?? 'silent')
   const deps = {
     config,
-    ledger: memoryLedger(),
+    ledger: overrides.ledger ?? (await connectLedger({ databaseUrl: url, log })),
     vault: createVault([deriveSecret(TEST_SECRET, 'provider-keys')]),
     mail: keepingMailer(outbox),
     jobs: createJobs(),
-    log: createLogger('control-plane', process.env.TEST_LOG_LEVEL ?? 'silent'),
+    log,
     now: Date.now,
     ...overrides,
     sql,

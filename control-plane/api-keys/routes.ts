@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import * as contract from '../../shared/contract/api-keys.js'
+import { isUuid } from '../../shared/contract/common.js'
+import { forbidden, notFound } from '../../shared/errors/app-error.js'
+import { API_KEY_PREFIX, hashToken, lastFour, mintKey } from '../../shared/secrets/token.js'
+import { isManager } from '../access/policy.js'
+import type { Principal } from '../access/principal.js'
+import type { Sql } from '../db/sql.js'
+import type { Deps } from '../deps.js'
+import { changeTeam } from '../gateway/publish.js'
+import { route } from '../http/route.js'
+import { insertApiKey, listApiKeys, revokeApiKey } from './queries.js'
+
+/** Personal and team-scoped API keys (spec 1, API keys; spec 4, section 3). */
+export function registerApiKeys(app: FastifyInstance, deps: Deps): void {
+  route(app, deps, contract.createApiKey, async ({ principal, body }) => {
+    const teamScoped = body.teamScoped === true
+    if (teamScoped && !isManager(principal)) throw forbidden()
+    const key = mintKey(API_KEY_PREFIX)
+    const id = randomUUID()
+    const createdAt = new Date(deps.now())
+    const userId = principal.userId ?? ''
+    await insertApiKey(deps.sql, {
+      teamId: principal.teamId,
+      id,
+      name: body.name,
+      keyHash: hashToken(key),
+      lastFour: lastFour(key),
+      userId: teamScoped ? null : userId,
+      createdBy: userId,
+      createdAt,
+    })
+    return { id, key, name: body.name, createdAt: createdAt.toISOString(), teamScoped }
+  })
+
+  route(app, deps, contract.listApiKeys, async ({ principal }) => {
+    const keys = await listApiKeys(deps.sql, principal.teamId, visibleOwner(principal))
+    return keys.map(key => ({ ...key, createdAt: key.createdAt.toISOString() }))
+  })
+
+  route(app, deps, contract.revokeApiKey, async ({ principal, params }) => {
+    if (!isUuid(params.id)) throw notFound('API key')
+    const { teamId } = principal
+    // The ledger's marker is text: the id as the database writes it.
+    const keyId = params.id.toLowerCase()
+    const revoke = async (tx: Sql) => {
+      const revoked = await revokeApiKey(tx, teamId, keyId, visibleOwner(principal), new Date(deps.now()))
+      if (!revoked) throw notFound('API key')
+    }
+    await changeTeam(deps, teamId, revoke, { revokedIds: [keyId] })
+  })
+}
+
+/** Whose personal keys the caller sees: only the own ones, unless owner, admin or a team-scoped key: all of the team. */
+const visibleOwner = (principal: Principal): string | null =>
+  isManager(principal) || principal.via === 'team_api_key' ? null : principal.userId

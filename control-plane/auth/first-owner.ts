@@ -1,0 +1,47 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { API_KEY_PREFIX, hashToken, lastFour, mintKey } from '../../shared/secrets/token.js'
+import { insertApiKey } from '../api-keys/queries.js'
+import { inTransaction, type Sql } from '../db/sql.js'
+import { hashPassword } from './password.js'
+import { hasUsers, lockFirstUser } from './queries.js'
+import { createPersonWithTeam } from './sign-up.js'
+
+export interface FirstOwner {
+  email: string
+  password: string
+  userId: string
+  teamId: string
+  /** A personal API key; shown once. */
+  apiKey: string
+}
+
+/**
+ * Creates the owner that `agh start` prints on an empty database: `owner@localhost` with a random password, a team and
+ * a personal API key (spec 4, section 1). It counts as the first user of `SIGNUP=first`.
+ *
+ * @returns null when there are users: then nothing is created.
+ */
+export async function createFirstOwner(sql: Sql, nowMs: number = Date.now()): Promise<FirstOwner | null> {
+  if (await hasUsers(sql)) return null
+  const email = 'owner@localhost'
+  const password = randomBytes(15).toString('base64url')
+  const passwordHash = await hashPassword(password)
+  return inTransaction(sql, async tx => {
+    await lockFirstUser(tx)
+    if (await hasUsers(tx)) return null
+    const created = await createPersonWithTeam(tx, { email, name: 'Owner', passwordHash }, 'My team', nowMs)
+    const apiKey = mintKey(API_KEY_PREFIX)
+    const { id: userId } = created.user
+    await insertApiKey(tx, {
+      teamId: created.team.id,
+      id: randomUUID(),
+      name: 'First key',
+      keyHash: hashToken(apiKey),
+      lastFour: lastFour(apiKey),
+      userId,
+      createdBy: userId,
+      createdAt: new Date(nowMs),
+    })
+    return { email, password, userId, teamId: created.team.id, apiKey }
+  })
+}

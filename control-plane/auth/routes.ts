@@ -1,0 +1,85 @@
+import type { FastifyInstance } from 'fastify'
+import * as contract from '../../shared/contract/auth.js'
+import { isUuid } from '../../shared/contract/common.js'
+import { notFound } from '../../shared/errors/app-error.js'
+import { signedInSession } from '../access/credentials.js'
+import type { Principal } from '../access/principal.js'
+import type { Sql } from '../db/sql.js'
+import type { Deps } from '../deps.js'
+import { changeTeam } from '../gateway/publish.js'
+import { clientAddress } from '../http/origin.js'
+import { route } from '../http/route.js'
+import { acceptInvite } from './accept-invite.js'
+import { deleteSession, findTeamName, findUserById, listTeamsOfUser } from './queries.js'
+import { clearSessionCookie, openSession, setSessionCookie } from './session.js'
+import { signIn } from './sign-in.js'
+import { signUp } from './sign-up.js'
+
+/** Sign-up, sign-in, sessions and accepting an invite (spec 4, section 3). */
+export function registerAuth(app: FastifyInstance, deps: Deps): void {
+  route(app, deps, contract.signUp, async ({ body, reply }) => {
+    const { user, team, token } = await signUp(deps, body)
+    setSessionCookie(reply, deps.config, token)
+    return { user, team }
+  })
+
+  route(app, deps, contract.signIn, async ({ body, request, reply }) => {
+    const address = clientAddress(request, deps.config)
+    const { user, team, teams, token } = await signIn(deps, { ...body, address })
+    setSessionCookie(reply, deps.config, token)
+    return { user, team, teams }
+  })
+
+  route(app, deps, contract.signOut, async ({ principal, reply }) => {
+    await endSession(deps, principal, async () => {})
+    clearSessionCookie(reply, deps.config)
+  })
+
+  route(app, deps, contract.getMe, ({ principal }) => whoAmI(deps, principal))
+
+  route(app, deps, contract.switchTeam, async ({ principal, body, reply }) => {
+    const { teamId } = body
+    const teams = await listTeamsOfUser(deps.sql, principal.userId ?? '')
+    const target = isUuid(teamId) ? teams.find(team => team.id === teamId) : undefined
+    if (target === undefined) throw notFound('Team')
+    if (target.id === principal.teamId) return whoAmI(deps, principal)
+    // A new cookie: proxies know the old one as a credential of the team that is left.
+    const who = { userId: principal.userId ?? '', teamId: target.id }
+    const token = await endSession(deps, principal, tx => openSession(tx, who, deps.now()))
+    setSessionCookie(reply, deps.config, token)
+    return whoAmI(deps, { ...principal, teamId: target.id, role: target.role })
+  })
+
+  route(app, deps, contract.acceptInvite, async ({ params, body, request, reply }) => {
+    const session = await signedInSession(request, deps)
+    const { user, team, token } = await acceptInvite(deps, { token: params.token, session, ...body })
+    setSessionCookie(reply, deps.config, token)
+    return { user, team }
+  })
+}
+
+/** Revokes the session on every proxy at once; `also` runs in the same transaction. */
+function endSession<T>(deps: Deps, principal: Principal, also: (tx: Sql) => Promise<T>): Promise<T> {
+  const change = async (tx: Sql) => {
+    await deleteSession(tx, principal.credentialId)
+    return also(tx)
+  }
+  return changeTeam(deps, principal.teamId, change, { revokedIds: [principal.credentialId] })
+}
+
+async function whoAmI(deps: Deps, principal: Principal) {
+  const { userId, teamId, role, via } = principal
+  if (userId === null) {
+    const team = { id: teamId, name: (await findTeamName(deps.sql, teamId)) ?? '', role: null }
+    return { user: null, team, teams: [team], via: 'team_api_key' as const }
+  }
+  const [user, teams] = await Promise.all([findUserById(deps.sql, userId), listTeamsOfUser(deps.sql, userId)])
+  const team = teams.find(candidate => candidate.id === teamId)
+  if (user === null || team === undefined) throw notFound('Team')
+  return {
+    user,
+    team: { ...team, role: role ?? team.role },
+    teams,
+    via: via === 'session' ? ('session' as const) : ('api_key' as const),
+  }
+}

@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Logger as GraphileLogger, parseCrontab, type Runner, run, type TaskList } from 'graphile-worker'
+import pg from 'pg'
+import type { Logger } from '../../shared/log/logger.js'
+import { connectSql } from '../db/sql.js'
+import type { Deps } from '../deps.js'
+import { crontab, jobList } from './index.js'
+import type { Job } from './job.js'
+
+export interface JobWorker {
+  /** Whether jobs are being taken. */
+  isRunning(): boolean
+  /** Takes no more jobs, waits for those at work, at most 8 s; what is cut off runs again elsewhere. */
+  stop(): Promise<void>
+}
+
+const CONCURRENCY = 4
+const JOB_STATEMENT_MS = 60_000
+const RESTART_AFTER_MS = 2_000
+const STOP_WITHIN_MS = 8_000
+
+/**
+ * Runs the queue inside this process. graphile-worker gives up after ten failures in a row, which a restart of
+ * PostgreSQL is enough for, so it is started again for as long as this process lives.
+ */
+export function startJobs(
+  deps: Deps,
+  databaseUrl: string,
+  jobs: readonly Job[] = jobList,
+  cronLines: readonly string[] = crontab,
+): JobWorker {
+  const pool = jobPool(databaseUrl, CONCURRENCY + 2)
+  pool.on('error', error => deps.log.warn({ error }, 'a job connection was lost'))
+  const sql = connectSql(databaseUrl, { deadlineMs: JOB_STATEMENT_MS, max: CONCURRENCY, name: 'agh-jobs' })
+  const stopping = new AbortController()
+  const state: { runner: Runner | null } = { runner: null }
+  const options = {
+    pgPool: pool,
+    concurrency: CONCURRENCY,
+    noHandleSignals: true,
+    pollInterval: 2_000,
+    taskList: taskList(jobs, { ...deps, sql }),
+    parsedCronItems: parseCrontab(cronLines.join('\n')),
+    logger: graphileLogger(deps.log),
+  }
+  const supervise = async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        const runner = await run(options)
+        if (stopping.signal.aborted) await runner.stop()
+        else state.runner = runner
+        await runner.promise
+      } catch (error) {
+        deps.log.warn({ error }, 'the job queue stopped; starting it again')
+      }
+      state.runner = null
+      await sleep(RESTART_AFTER_MS, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+  const supervised = supervise()
+
+  return {
+    isRunning: () => state.runner !== null,
+    async stop() {
+      stopping.abort()
+      const graceful = (async () => {
+        await state.runner?.stop().catch(() => {})
+        await supervised
+      })()
+      await Promise.race([graceful, sleep(STOP_WITHIN_MS, undefined, { ref: false })])
+      await sql.end({ timeout: 1 })
+      await Promise.race([pool.end().catch(() => {}), sleep(1_000, undefined, { ref: false })])
+    },
+  }
+}
+
+const jobPool = (databaseUrl: string, max: number) =>
+  new pg.Pool({
+    connectionString: databaseUrl,
+    max,
+    application_name: 'agh-jobs',
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 30_000,
+    keepAlive: true,
+  })
+
+function taskList(jobs: readonly Job[], deps: Deps): TaskList {
+  const entries = jobs.map(({ name, run: body }) => {
+    const task = async (payload: unknown) => {
+      const startedAt = deps.now()
+      await body(payload, deps)
+      deps.log.debug({ job: name, durationMs: deps.now() - startedAt }, 'job done')
+    }
+    return [name, task] as const
+  })
+  return Object.fromEntries(entries)
+}
+
+/** graphile-worker's lines in ours. Its own info lines repeat what `job done` says. */
+function graphileLogger(log: Logger): GraphileLogger {
+  return new GraphileLogger(() => (level, message) => {
+    if (level === 'error') log.error({ from: 'graphile-worker' }, message)
+    else if (level === 'warning') log.warn({ from: 'graphile-worker' }, message)
+    else log.debug({ from: 'graphile-worker' }, message)
+  })
+}

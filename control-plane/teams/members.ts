@@ -1,0 +1,83 @@
+import type { Role } from '../../shared/contract/common.js'
+import { conflict, forbidden, notFound } from '../../shared/errors/app-error.js'
+import { isManager } from '../access/policy.js'
+import type { Principal } from '../access/principal.js'
+import { revokePersonalKeys } from '../api-keys/queries.js'
+import type { Sql } from '../db/sql.js'
+import type { Deps } from '../deps.js'
+import { changeTeam } from '../gateway/publish.js'
+import {
+  countOwners,
+  deleteMember,
+  deleteSessionsOfMember,
+  findMember,
+  lockTeam,
+  type MemberRow,
+  updateMemberRole,
+} from './queries.js'
+
+const LAST_OWNER = 'A team needs at least one owner.'
+
+/**
+ * Gives a member another role; it holds for the next call of their keys and sessions (spec 4, sections 3 and 9).
+ *
+ * @throws AppError NOT_FOUND for somebody who is no member, FORBIDDEN for what the actor may not give or take,
+ *   CONFLICT for the last owner.
+ */
+export async function changeRole(
+  deps: Deps,
+  actor: Principal,
+  userId: string,
+  role: Role,
+): Promise<MemberRow> {
+  const { teamId } = actor
+  return changeTeam(deps, teamId, async tx => {
+    await lockTeam(tx, teamId)
+    const member = await findMember(tx, teamId, userId)
+    if (member === null) throw notFound('Member')
+    checkMayGive(actor, role)
+    checkMayManage(actor, member)
+    if (member.role === 'owner' && role !== 'owner') await checkNotLastOwner(tx, teamId)
+    await updateMemberRole(tx, teamId, userId, role)
+    return { ...member, role }
+  })
+}
+
+/**
+ * Removes a member, or lets the actor leave: their keys in the team and their sessions in it stop at once.
+ *
+ * @throws AppError as `changeRole`.
+ */
+export async function removeMember(deps: Deps, actor: Principal, userId: string): Promise<void> {
+  const { teamId } = actor
+  const isLeaving = userId === actor.userId
+  if (!isLeaving && !isManager(actor)) throw forbidden()
+  // Filled by the change, read after it.
+  const revokedIds: string[] = []
+  const remove = async (tx: Sql) => {
+    await lockTeam(tx, teamId)
+    const member = await findMember(tx, teamId, userId)
+    if (member === null) throw notFound('Member')
+    if (!isLeaving) checkMayManage(actor, member)
+    if (member.role === 'owner') await checkNotLastOwner(tx, teamId)
+    revokedIds.push(...(await revokePersonalKeys(tx, teamId, userId, new Date(deps.now()))))
+    revokedIds.push(...(await deleteSessionsOfMember(tx, teamId, userId)))
+    await deleteMember(tx, teamId, userId)
+  }
+  await changeTeam(deps, teamId, remove, { revokedIds })
+}
+
+/** An owner gives any role, an admin editor and viewer; the same for invites: nobody invites above what they may give. */
+export function checkMayGive(actor: Principal, role: Role): void {
+  if (actor.role !== 'owner' && (role === 'owner' || role === 'admin')) throw forbidden()
+}
+
+/** An admin cannot change or remove an owner or another admin. */
+function checkMayManage(actor: Principal, member: MemberRow): void {
+  if (actor.role === 'owner' || member.userId === actor.userId) return
+  if (member.role === 'owner' || member.role === 'admin') throw forbidden()
+}
+
+async function checkNotLastOwner(tx: Sql, teamId: string): Promise<void> {
+  if ((await countOwners(tx, teamId)) <= 1) throw conflict(LAST_OWNER)
+}
