@@ -61,7 +61,7 @@ async function deleteBefore(sql: Sql, teamId: string, before: Date): Promise<num
     const traces = await listExpiredTraces(sql, teamId, before, TRACES_BATCH)
     if (traces.length === 0) return deleted
     await deleteTraceOwners(sql, idsOf(traces))
-    while ((await deleteSpansOf(sql, teamId, traces, ROWS_BATCH)) === ROWS_BATCH);
+    while ((await deleteSpansOf(sql, teamId, traces, ROWS_BATCH)) >= ROWS_BATCH);
     await deleteTraces(sql, teamId, traces)
     deleted += traces.length
   }
