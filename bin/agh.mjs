@@ -13,8 +13,8 @@ const OLDEST_NODE = [20, 19]
 
 const commands = {
   start: { entry: 'bin/start.js', says: 'everything on this machine: PostgreSQL, control plane, proxy' },
-  proxy: { entry: 'bin/proxy.js', says: 'the data plane alone' },
-  'control-plane': { entry: 'bin/control-plane.js', says: 'the control plane alone' },
+  proxy: { entry: 'proxy/main.js', says: 'the data plane alone' },
+  'control-plane': { entry: 'control-plane/main.js', says: 'the control plane alone' },
   migrate: {
     entry: 'bin/migrate.js',
     says: 'bring the database of DATABASE_URL to the schema of this version',
@@ -122,7 +122,7 @@ if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1
 }
 main().catch(error => {
   // A ConfigError is one line for the person at the terminal; anything else is a fault of agh and shows its stack.
-  const isPlain = error?.name === 'ConfigError' || error?.name === 'StepFailed'
+  const isPlain = ['ConfigError', 'SchemaError', 'StepFailed'].includes(error?.name)
   console.error(isPlain ? `agh: ${error.message}` : error)
   process.exitCode = 1
 })

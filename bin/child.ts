@@ -9,10 +9,11 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ConfigError } from '../shared/config/environment.js'
+import { readable } from './log-lines.js'
 
 export interface ChildOptions {
   name: string
-  /** Beside this file, `.js` included. */
+  /** Its main file, from dist/. */
   entry: string
   env: NodeJS.ProcessEnv
   /** Answers 200 when the program is ready. */
@@ -30,6 +31,7 @@ export interface Child {
   kill(): void
 }
 
+const LIFELINE = new URL('./lifeline.js', import.meta.url).href
 const READY_WITHIN_MS = 60_000
 const STEADY_MS = 60_000
 const LONGEST_PAUSE_MS = 30_000
@@ -69,27 +71,25 @@ export async function startChild(options: ChildOptions): Promise<void> {
 
 interface Run {
   process: ChildProcess
-  /** Its last lines that are not log records: what a program says when it cannot start. */
+  /** Its last readable lines: what a program says when it cannot start. */
   lastWords: string[]
   ended: Promise<{ why: string; livedMs: number }>
 }
 
-function launch({ entry, env, onLine }: ChildOptions): Run {
+function launch({ name, entry, env, onLine }: ChildOptions): Run {
   const startedAt = Date.now()
-  const child = spawn(
-    process.execPath,
-    ['--enable-source-maps', fileURLToPath(new URL(entry, import.meta.url))],
-    {
-      env,
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      detached: true,
-    },
-  )
+  const program = fileURLToPath(new URL(`../${entry}`, import.meta.url))
+  const child = spawn(process.execPath, ['--enable-source-maps', '--import', LIFELINE, program], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    detached: true,
+  })
   const lastWords: string[] = []
   for (const stream of [child.stdout, child.stderr]) {
     if (stream === null) continue
     createInterface({ input: stream }).on('line', line => {
-      if (!line.startsWith('{')) lastWords.push(line)
+      const said = readable(name, line)
+      if (said !== null) lastWords.push(said)
       if (lastWords.length > 20) lastWords.shift()
       onLine(line)
     })
@@ -123,5 +123,5 @@ async function ready({ name, readyUrl }: ChildOptions, run: Run): Promise<void> 
       // Not listening yet.
     }
   }
-  throw new ConfigError(`The ${name} was not ready after ${READY_WITHIN_MS / 1000} s: ${last}.`)
+  throw new ConfigError(`The ${name} was not ready after ${READY_WITHIN_MS / 1000} s: ${last}`)
 }

@@ -4,30 +4,32 @@ import { openLogFile } from './log-file.js'
 const WARN = 40
 
 /**
- * Where a program's output goes: every line into its log file, and to the terminal what a person should see, which is
- * warnings in one line each and whatever is not a log record; or every line as it is.
+ * A program's line as a person should see it: warnings and worse in short, what is not a log record as it is; null for
+ * the rest.
  */
-export function lineWriter(name: string, path: string, everyLine: boolean): (line: string) => void {
-  const file = openLogFile(path)
-  return line => {
-    file.write(line)
-    const shown = everyLine ? line : forPeople(name, line)
-    if (shown !== null) console.log(shown)
-  }
-}
-
-function forPeople(name: string, line: string): string | null {
+export function readable(name: string, line: string): string | null {
   const record = parsed(line)
   if (record === null) return `${name}: ${line}`
   if (Number(record.level) < WARN) return null
-  const cause = record.err?.message === undefined ? '' : ` (${record.err.message})`
-  return `${name}: ${record.msg ?? line}${cause}`
+  const cause = record.err?.message ?? record.error?.message
+  return `${name}: ${record.msg ?? line}${cause === undefined ? '' : ` (${cause})`}`
+}
+
+/** Every line goes into the log file; to the terminal goes what `show` makes of it. */
+export function lineWriter(path: string, show: (line: string) => string | null): (line: string) => void {
+  const file = openLogFile(path)
+  return line => {
+    file.write(line)
+    const shown = show(line)
+    if (shown !== null) console.log(shown)
+  }
 }
 
 interface LogRecord {
   level?: unknown
   msg?: string
   err?: { message?: string }
+  error?: { message?: string }
 }
 
 function parsed(line: string): LogRecord | null {

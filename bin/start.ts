@@ -5,13 +5,14 @@
  */
 import { join } from 'node:path'
 import { migrate } from '../control-plane/db/migrate.js'
+import { SchemaError } from '../control-plane/db/migrations.js'
 import { urlHost } from '../proxy/config.js'
 import { ConfigError } from '../shared/config/environment.js'
 import { banner } from './banner.js'
 import { startChild } from './child.js'
 import { type DataDir, openDataDir } from './data-dir.js'
 import { prepareTeam } from './first-start.js'
-import { lineWriter } from './log-lines.js'
+import { lineWriter, readable } from './log-lines.js'
 import { startOwnDatabase } from './own-database.js'
 import { usablePort } from './ports.js'
 import { step } from './progress.js'
@@ -36,6 +37,7 @@ interface Running {
 /** What runs, in the order in which it was started. */
 const running: Running[] = []
 let stoppedAt: number | null = null
+let isUp = false
 
 class Stopped extends Error {}
 
@@ -43,13 +45,12 @@ async function start(): Promise<void> {
   const given = readStartEnvironment(process.env)
   // The spool, the logs and the secrets are nobody else's.
   process.umask(0o077)
+  const dataDir = openDataDir(given.DATA_DIR)
+  running.push({ stop: dataDir.release, kill: dataDir.release })
   const port = await usablePort('PORT', given.HOST, given.PORT)
   const controlPlaneHost = given.CONTROL_PLANE_HOST
   const controlPlanePort = await usablePort('CONTROL_PLANE_PORT', controlPlaneHost, given.CONTROL_PLANE_PORT)
   if (port === controlPlanePort) throw new ConfigError(`PORT and CONTROL_PLANE_PORT both hold ${port}.`)
-  const dataDir = openDataDir(given.DATA_DIR)
-  running.push({ stop: dataDir.release, kill: dataDir.release })
-
   const settle = (database: string) =>
     programEnvironment(process.env, {
       DATABASE_URL: database,
@@ -68,6 +69,7 @@ async function start(): Promise<void> {
   const origin = `http://${urlHost(given.HOST)}:${port}`
   console.log(banner({ origin, dataDir: dataDir.path }, first))
   first?.shown()
+  isUp = true
 }
 
 /** One step; none begins once a stop was asked for. */
@@ -86,14 +88,10 @@ async function startPrograms(programs: Programs, given: StartEnvironment, dataDi
   const program = (name: string, file: string, host: string, port: number, graceMs: number) =>
     startChild({
       name,
-      entry: `./${file}.js`,
+      entry: `${file}/main.js`,
       env: programs.env,
       readyUrl: `http://${urlHost(host)}:${port}/readyz`,
-      onLine: lineWriter(
-        name,
-        join(dataDir.path, 'logs', `${file}.log`),
-        process.env.LOG_LEVEL !== undefined,
-      ),
+      onLine: lineWriter(join(dataDir.path, 'logs', `${file}.log`), line => shown(name, line)),
       onStarted: child => running.push({ stop: () => child.stop(graceMs), kill: () => child.kill() }),
       say,
     })
@@ -104,6 +102,12 @@ async function startPrograms(programs: Programs, given: StartEnvironment, dataDi
   await next('Starting the proxy', () =>
     program('proxy', 'proxy', given.HOST, programs.proxy.port, PROXY_GRACE_MS),
   )
+}
+
+/** With LOG_LEVEL set every line; else what a person should see, from the banner on: a start has its own words. */
+function shown(name: string, line: string): string | null {
+  if (process.env.LOG_LEVEL !== undefined) return line
+  return isUp ? readable(name, line) : null
 }
 
 /** The proxy drains, then the control plane takes what it shipped, then PostgreSQL. */
@@ -143,6 +147,7 @@ start().catch(async (error: Error) => {
   // A stop that was asked for breaks whatever step was running.
   if (stoppedAt !== null) return
   await stopAll()
-  console.error(error instanceof ConfigError ? `agh: ${error.message}` : error)
+  const isForPeople = error instanceof ConfigError || error instanceof SchemaError
+  console.error(isForPeople ? `agh: ${error.message}` : error)
   process.exit(1)
 })

@@ -97,7 +97,7 @@ export async function startSystem(t: Test, options: SystemOptions = {}): Promise
 }
 
 function program(name: string, env: Record<string, string>, readyUrl: string): Program {
-  const entry = fileURLToPath(new URL(`../../bin/${name}.js`, import.meta.url))
+  const entry = fileURLToPath(new URL(`../../${name}/main.js`, import.meta.url))
   let child: ChildProcess | null = null
   let output = ''
   const keep = (text: Buffer) => {
