@@ -153,7 +153,8 @@ export function createDirectory(options: DirectoryOptions): Directory {
     // Many keys of one team move at once: the first brings the team, the others wait for it and ask for themselves.
     const isTeamBehind = () => (announcedEpoch ?? 0) > (teams.get(teamId)?.epoch ?? -1)
     const other = isTeamBehind() ? teamLoads.get(teamId) : undefined
-    await other?.catch(() => {})
+    // No await without need: the others of this turn must see this load.
+    if (other !== undefined) await other.catch(() => {})
     const asked = ask(credential, announcedEpoch, teams.get(teamId) ?? mine.entry.team)
     if (isTeamBehind() && !teamLoads.has(teamId)) {
       teamLoads.set(teamId, asked)
