@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import cookie from '@fastify/cookie'
-import { type FastifyInstance, fastify } from 'fastify'
+import { type FastifyInstance, fastify, LogController } from 'fastify'
 import { registerApiKeys } from './api-keys/routes.js'
 import { registerAuth } from './auth/routes.js'
 import { registerCalls } from './calls/routes.js'
@@ -41,7 +41,7 @@ const MAX_PARAM_LENGTH = 2048
 export function buildApp(deps: Deps, options: AppOptions = {}): FastifyInstance {
   const app = fastify({
     loggerInstance: deps.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     requestIdHeader: false,
     genReqId: request => {
       const given = request.headers['x-request-id']
