@@ -62,7 +62,12 @@ class Choice {
 
   value(): Json {
     const { finish_reason: reason, ...rest } = this.#rest
-    const message = this.#calls.length === 0 ? this.#message : { ...this.#message, tool_calls: this.#calls }
+    const message = { ...this.#message }
+    if (this.#calls.length > 0) {
+      message.tool_calls = this.#calls
+      // Streams open with an empty text; a plain answer that only calls tools has none.
+      if (message.content === '') message.content = null
+    }
     return { index: this.index, message, logprobs: this.#logprobs, finish_reason: reason ?? null, ...rest }
   }
 

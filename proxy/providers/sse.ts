@@ -72,6 +72,7 @@ function lastFrameEnd(text: string): number {
     return at < 0 ? -1 : at + 2
   }
   let end = -1
+  FRAME_END.lastIndex = 0
   for (const match of text.matchAll(FRAME_END)) end = match.index + match[0].length
   return end
 }
