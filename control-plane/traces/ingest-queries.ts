@@ -108,7 +108,7 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       session_at = greatest(t.session_at, excluded.session_at),
       -- Kept as it is once it has grown to 64 KB: one endless trace must not grow without bound.
       metadata = case
-        when excluded.metadata_at is null or pg_column_size(t.metadata) > 65536 then t.metadata
+        when excluded.metadata_at is null or octet_length(t.metadata::text) > 65536 then t.metadata
         when excluded.metadata_at >= coalesce(t.metadata_at, excluded.metadata_at) then t.metadata || excluded.metadata
         else excluded.metadata || t.metadata end,
       metadata_at = greatest(t.metadata_at, excluded.metadata_at),
