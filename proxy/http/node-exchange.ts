@@ -13,6 +13,7 @@ export class NodeExchange extends EdgeExchange {
   /** Cuts a client that takes nothing for `drainMs` while something waits for it. */
   private readonly stalled: Timed
   private bytesTaken = 0
+  private beyondAscii = false
 
   constructor(
     server: EdgeState,
@@ -61,7 +62,7 @@ export class NodeExchange extends EdgeExchange {
 
   protected sendReply(status: number, headers: HeaderList, body: string | Uint8Array): void {
     this.writeHead(status, this.withLength(status, headers, body))
-    this.res.end(hasNoBody(status) ? '' : body)
+    this.res.end(hasNoBody(status) ? '' : this.asBytes(body))
     this.watchDrain()
   }
 
@@ -69,7 +70,7 @@ export class NodeExchange extends EdgeExchange {
     this.closeAfter = true
     this.writeHead(status, this.withLength(status, headers, body))
     if (this.method === 'HEAD' || hasNoBody(status)) this.res.flushHeaders()
-    else this.res.write(body)
+    else this.res.write(this.asBytes(body))
   }
 
   protected endLingering(): void {
@@ -82,7 +83,7 @@ export class NodeExchange extends EdgeExchange {
 
   protected sendPiece(chunk: Uint8Array | string): boolean {
     const ignored = this.blocked
-    const room = this.res.write(chunk)
+    const room = this.res.write(this.asBytes(chunk))
     if (room) return true
     this.blocked = true
     this.watchDrain()
@@ -106,7 +107,7 @@ export class NodeExchange extends EdgeExchange {
   }
 
   private writeHead(status: number, headers: HeaderList): void {
-    checkHeaders(headers)
+    this.beyondAscii = checkHeaders(headers)
     const close = this.closing ? ['connection', 'close'] : []
     this.res.writeHead(status, ['x-request-id', this.requestId, ...headers, ...close])
   }
@@ -116,6 +117,14 @@ export class NodeExchange extends EdgeExchange {
     if (hasNoBody(status)) return rest
     const reported = this.method === 'HEAD' ? sentValue(headers, 'content-length') : undefined
     return [...rest, 'content-length', reported ?? String(Buffer.byteLength(body))]
+  }
+
+  /**
+   * node:http writes a head together with a text body as UTF-8, which would change header bytes beyond ASCII; in front
+   * of bytes it writes one byte per character.
+   */
+  private asBytes(body: string | Uint8Array): string | Uint8Array {
+    return this.beyondAscii && typeof body === 'string' ? Buffer.from(body) : body
   }
 
   private watchDrain(): void {

@@ -34,7 +34,7 @@ export async function listenOnNode(options: ListenOptions, handler: Handler): Pr
     {
       maxHeaderSize: limits.headerBytes,
       keepAliveTimeout: limits.idleMs,
-      headersTimeout: limits.idleMs,
+      headersTimeout: Math.min(limits.idleMs, limits.receiveMs),
       requestTimeout: limits.receiveMs * 5,
       connectionsCheckingInterval: tickOf(limits),
       insecureHTTPParser: false,

@@ -18,10 +18,18 @@ function refuse(name: string): never {
   throw new Error(`Header ${JSON.stringify(name)} cannot be sent: its name or value is malformed.`)
 }
 
-export function checkHeaders(headers: HeaderList): void {
+/**
+ * @returns whether a value goes beyond ASCII.
+ * @throws Error on a name or value that is malformed.
+ */
+export function checkHeaders(headers: HeaderList): boolean {
+  let beyondAscii = false
   for (let i = 0; i < headers.length; i += 2) {
-    if (unsafeName.test(headers[i]!) || unsafeValue.test(headers[i + 1]!)) refuse(headers[i]!)
+    const value = headers[i + 1]!
+    if (unsafeName.test(headers[i]!) || unsafeValue.test(value)) refuse(headers[i]!)
+    beyondAscii ||= /[\x80-\xff]/.test(value)
   }
+  return beyondAscii
 }
 
 /**

@@ -12,6 +12,9 @@ import { UwsStream } from './uws-stream.js'
  */
 let parsing = false
 
+/** Of a body that nobody reads yet. */
+const heldBytesLimit = 64 * 1024
+
 /** Runs what uWebSockets.js calls from its parser. `call` does not throw. */
 export function insideParser(call: () => void): void {
   const outer = parsing
@@ -29,6 +32,7 @@ export class UwsExchange extends EdgeExchange {
   private paused = false
   /** What came before anybody wanted to read. */
   private held: { piece: Buffer; last: boolean }[] | null = null
+  private heldBytes = 0
   private address: string | null = null
 
   constructor(
@@ -90,7 +94,9 @@ export class UwsExchange extends EdgeExchange {
         const piece = Buffer.from(data)
         if (this.held === null) return this.incoming(piece, last)
         this.held.push({ piece: Buffer.from(piece), last })
-        if (!last) this.pauseReading()
+        this.heldBytes += piece.length
+        // A paused socket does not tell that its client left, so short bodies are taken in.
+        if (!last && this.heldBytes > heldBytesLimit) this.pauseReading()
       })
     })
   }

@@ -1,0 +1,4 @@
+import t from 'tap'
+import { edgeSuite } from './suite.js'
+
+edgeSuite(t, 'uwebsockets')
