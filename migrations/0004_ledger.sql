@@ -7,7 +7,7 @@
 -- crash takes from the last moment, the reconciler puts back from the charges. Epochs and revocations commit durably.
 --
 -- Every function takes the team's advisory lock first and reads the clock after it: now() would be the start of the
--- wait. lock_timeout keeps a wait below the client's deadline.
+-- wait. The client sets lock_timeout below its own deadline.
 
 create table ledger_teams (
   team_id uuid primary key,
@@ -82,7 +82,7 @@ end;
 create function ledger_begin(p_team uuid, p_offset_ms bigint) returns bigint
 language plpgsql as $$
 begin
-  perform set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '200ms', true);
+  perform set_config('synchronous_commit', 'off', true);
   perform pg_advisory_xact_lock(720430002, hashtext(p_team::text));
   return floor(extract(epoch from clock_timestamp()) * 1000)::bigint + p_offset_ms;
 end $$;

@@ -11,6 +11,8 @@ export interface LedgerOptions extends LedgerTuning {
   databaseUrl?: string | undefined
   /** Put before every Redis key; tests share one Redis. */
   keyPrefix?: string
+  /** Default REDIS_DEADLINE_MS or POSTGRES_DEADLINE_MS; tests on a busy machine give more. */
+  deadlineMs?: number
   log: Logger
 }
 
@@ -23,10 +25,12 @@ const CONNECT_WAIT_MS = 1000
  */
 export async function connectLedger(options: LedgerOptions): Promise<Ledger> {
   if (options.redisUrl !== undefined) {
-    const store = new RedisStore(options.redisUrl, options.log)
+    const store = new RedisStore(options.redisUrl, options.log, options.deadlineMs)
     await store.ready(CONNECT_WAIT_MS)
     return new RedisLedger(store, options)
   }
   if (options.databaseUrl === undefined) throw new Error('The ledger needs a redisUrl or a databaseUrl.')
-  return new PostgresLedger(new PostgresStore(options.databaseUrl, options.log), options)
+  const store = new PostgresStore(options.databaseUrl, options.log, options.deadlineMs)
+  await store.ready(CONNECT_WAIT_MS)
+  return new PostgresLedger(store, options)
 }

@@ -1,9 +1,10 @@
 /**
- * No ledger command waits longer. A healthy store answers in 1 to 10 ms; a frozen one never does, and the clients have
- * no deadline of their own that covers it (reliability notes, 4.3). Callers see LedgerUnavailable within one deadline
- * plus at most one timer tick.
+ * No command on Redis waits longer. A healthy store answers in 1 to 10 ms; a frozen one never does, and the clients
+ * have no deadline of their own that covers it (reliability notes, 4.3).
  */
-export const LEDGER_DEADLINE_MS = 250
+export const REDIS_DEADLINE_MS = 250
+/** PostgreSQL gets longer: a checkpoint or a new connection (fork, password check, first plan) can take 100s of ms. */
+export const POSTGRES_DEADLINE_MS = 500
 
 interface Waiting {
   sentAtMs: number
@@ -19,13 +20,13 @@ export class Deadlines {
   private readonly waiting: Waiting[] = []
   private timer: NodeJS.Timeout | null = null
 
-  constructor(private readonly deadlineMs: number = LEDGER_DEADLINE_MS) {}
+  constructor(private readonly deadlineMs: number) {}
 
   /** @returns the function to call when the command is over, in time or not. */
   watch(expire: () => void): () => void {
     const entry: Waiting = { sentAtMs: performance.now(), isOver: false, expire }
     this.waiting.push(entry)
-    this.timer ??= setTimeout(() => this.check(), this.deadlineMs)
+    this.timer ??= setTimeout(() => this.due(), this.deadlineMs)
     return () => {
       entry.isOver = true
     }
@@ -36,6 +37,14 @@ export class Deadlines {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
     for (const entry of this.waiting.splice(0)) if (!entry.isOver) entry.expire()
+  }
+
+  /**
+   * Timers run before input is read. After a stall of this process the answers may lie in the sockets already, so one
+   * round of input goes first: only silence of the store counts as silence.
+   */
+  private due(): void {
+    setImmediate(() => this.check())
   }
 
   private check(): void {
@@ -49,9 +58,8 @@ export class Deadlines {
     }
     this.waiting.splice(0, over)
     const oldest = this.waiting[0]
-    if (oldest !== undefined) {
-      const leftMs = oldest.sentAtMs + this.deadlineMs - performance.now()
-      this.timer = setTimeout(() => this.check(), Math.max(1, leftMs))
-    }
+    if (oldest === undefined) return
+    const leftMs = oldest.sentAtMs + this.deadlineMs - performance.now()
+    this.timer = setTimeout(() => this.due(), Math.max(1, leftMs))
   }
 }

@@ -69,7 +69,7 @@ export class PostgresLedger implements Ledger {
   }
 
   async publish(teamId: string, change: { epoch: number; revokedIds?: readonly string[] }): Promise<void> {
-    const revoked = [...(change.revokedIds ?? [])]
+    const revoked = textArray(change.revokedIds ?? [])
     await this.store.query(sql => sql`select ledger_publish(${teamId}, ${change.epoch}, ${revoked}::uuid[])`)
   }
 
@@ -81,7 +81,7 @@ export class PostgresLedger implements Ledger {
 
   async spend(teamId: string, budgets: readonly BudgetPeriod[]): Promise<(BudgetSpend | null)[]> {
     if (budgets.length === 0) return []
-    const items = budgets.map(budget => `${budget.budgetId} ${periodLetter(budget.period)}`)
+    const items = textArray(budgets.map(budget => `${budget.budgetId} ${periodLetter(budget.period)}`))
     const rows = await this.store.query(
       sql => sql`
         select settled_nano, held_nano from ledger_spend(${teamId}, ${items}::text[], ${this.offsetMs})`,
@@ -95,12 +95,12 @@ export class PostgresLedger implements Ledger {
 
   async seed(teamId: string, counters: readonly BudgetCounter[]): Promise<void> {
     if (counters.length === 0) return
-    const items = counters.map(counterItem)
+    const items = textArray(counters.map(counterItem))
     await this.store.query(sql => sql`select ledger_seed(${teamId}, ${items}::text[])`)
   }
 
   async raise(teamId: string, counters: readonly BudgetCounter[]): Promise<void> {
-    const items = counters.map(counterItem)
+    const items = textArray(counters.map(counterItem))
     await this.store.query(sql => sql`select ledger_raise(${teamId}, ${items}::text[], ${this.offsetMs})`)
   }
 
@@ -133,8 +133,9 @@ export class PostgresLedger implements Ledger {
     try {
       const rows = await this.store.query(
         sql => sql`
-          select ledger_turn(${teamId}, ${extend?.items ?? []}::text[], ${settle?.items ?? []}::text[],
-            ${renew?.items ?? []}::text[], ${admit?.profiles ?? []}::text[], ${admit?.items ?? []}::text[],
+          select ledger_turn(${teamId}, ${textArray(extend?.items)}::text[],
+            ${textArray(settle?.items)}::text[], ${textArray(renew?.items)}::text[],
+            ${textArray(admit?.profiles)}::text[], ${textArray(admit?.items)}::text[],
             ${this.ttlMs}, ${this.offsetMs}) as answer`,
         late => {
           if (admit !== undefined) this.turns.giveBack(admit.holdsIn(String(late[0]?.answer)))
@@ -151,3 +152,7 @@ export class PostgresLedger implements Ledger {
 
 const counterItem = (counter: BudgetCounter): string =>
   `${counter.budgetId} ${counter.periodKey} ${counter.settledNano}`
+
+/** An array as PostgreSQL reads it from a text parameter. */
+const textArray = (items: readonly string[] = []): string =>
+  `{${items.map(item => `"${item.replace(/["\\]/g, '\\$&')}"`).join()}}`

@@ -1,11 +1,12 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import postgres from 'postgres'
 import { Breaker } from './breaker.js'
-import { Deadlines, LEDGER_DEADLINE_MS } from './deadline.js'
+import { Deadlines, POSTGRES_DEADLINE_MS } from './deadline.js'
 import { LedgerUnavailable } from './ledger.js'
 
 /** One statement runs on each; teams wait for each other only here. */
-const CONNECTIONS = 8
+const CONNECTIONS = 4
 
 export type LedgerSql = postgres.Sql
 export type Rows = readonly postgres.Row[]
@@ -17,13 +18,15 @@ export type Rows = readonly postgres.Row[]
 export class PostgresStore {
   private client: LedgerSql
   private readonly breaker = new Breaker()
-  private readonly deadlines = new Deadlines()
+  private readonly deadlines: Deadlines
   private isDown = false
 
   constructor(
     private readonly url: string,
     private readonly log: Logger,
+    private readonly deadlineMs: number = POSTGRES_DEADLINE_MS,
   ) {
+    this.deadlines = new Deadlines(deadlineMs)
     this.client = this.connect()
   }
 
@@ -38,6 +41,13 @@ export class PostgresStore {
         new LedgerUnavailable(new Error('PostgreSQL has not answered; it is asked once a second.')),
       )
     return this.race(statement, onLate)
+  }
+
+  /** Opens the connections, so that no call pays for that; resolves after `timeoutMs` at the latest. */
+  async ready(timeoutMs: number): Promise<void> {
+    const { client } = this
+    const opened = Array.from({ length: CONNECTIONS }, () => client`select pg_sleep(0.005)`)
+    await Promise.race([Promise.allSettled(opened), wait(timeoutMs)])
   }
 
   /** Asks past the breaker. @throws LedgerUnavailable */
@@ -58,7 +68,7 @@ export class PostgresStore {
       let isLate = false
       const over = this.deadlines.watch(() => {
         isLate = true
-        const cause = new Error(`No answer from PostgreSQL in ${LEDGER_DEADLINE_MS} ms.`)
+        const cause = new Error(`No answer from PostgreSQL in ${this.deadlineMs} ms.`)
         this.timedOut(cause)
         reject(new LedgerUnavailable(cause))
       })
@@ -83,8 +93,18 @@ export class PostgresStore {
       max: CONNECTIONS,
       connect_timeout: 1,
       backoff: () => 0.1,
+      // Kept open: a new connection costs the call that needs it up to half the deadline.
+      max_lifetime: null,
+      idle_timeout: 0,
+      // Array types are cast in the statements; asking the catalogue for them would be one more round trip each.
+      fetch_types: false,
       onnotice: () => {},
-      connection: { application_name: 'agh-ledger' },
+      // The server gives up with the client, so that nothing is admitted that nobody waits for.
+      connection: {
+        application_name: 'agh-ledger',
+        lock_timeout: Math.ceil(this.deadlineMs * 0.8),
+        statement_timeout: this.deadlineMs,
+      },
     })
   }
 

@@ -1,7 +1,7 @@
 import { Cluster, Command, Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { Breaker } from './breaker.js'
-import { Deadlines, LEDGER_DEADLINE_MS } from './deadline.js'
+import { Deadlines, REDIS_DEADLINE_MS } from './deadline.js'
 import { LedgerUnavailable } from './ledger.js'
 import type { Script } from './scripts.js'
 
@@ -23,13 +23,15 @@ export interface Run {
 export class RedisStore {
   private readonly client: Redis | Cluster
   private readonly breaker = new Breaker()
-  private readonly deadlines = new Deadlines()
+  private readonly deadlines: Deadlines
   private isDown = false
 
   constructor(
     url: string,
     private readonly log: Logger,
+    private readonly deadlineMs: number = REDIS_DEADLINE_MS,
   ) {
+    this.deadlines = new Deadlines(deadlineMs)
     this.client = connect(url)
     this.client.on('ready', () => this.cameBack())
     this.client.on('error', error => this.wentAway(error))
@@ -44,7 +46,7 @@ export class RedisStore {
     const over = this.deadlines.watch(() => {
       isLate = true
       this.timedOut()
-      for (const run of allowed) run.onFailure(new Error(`No answer from Redis in ${LEDGER_DEADLINE_MS} ms.`))
+      for (const run of allowed) run.onFailure(new Error(`No answer from Redis in ${this.deadlineMs} ms.`))
     })
     const deliver = (run: Run, error: Error | null, text: string | null) => {
       if (error?.message.startsWith('NOSCRIPT') === true && !isLate) {
