@@ -29,7 +29,7 @@ export async function lookUp(deps: Deps, question: Question): Promise<DirectoryA
   const first = await readSnapshot(deps.sql, subject, knownEpoch, now)
   if (first === null || announcedEpoch === undefined || first.epoch === announcedEpoch) return answer(first)
   if (first.epoch > announcedEpoch) {
-    await announceAgain(deps, first)
+    announceAgain(deps, first)
     return answer(first)
   }
   return inTransaction(deps.sql, async tx => {
@@ -45,10 +45,10 @@ function subjectOf({ credential, teamId }: Question): Subject | null {
 
 /**
  * The ledger is behind what is committed: it lost its data, or a change still waits in the outbox. The proxies that have
- * this team cached learn of it with their next call.
+ * this team cached learn of it with their next call. Not awaited: a ledger that is away must not delay the answer.
  */
-async function announceAgain(deps: Deps, snapshot: Snapshot): Promise<void> {
-  await deps.ledger.publish(snapshot.teamId, { epoch: snapshot.epoch }).catch(error => {
+function announceAgain(deps: Deps, snapshot: Snapshot): void {
+  deps.ledger.publish(snapshot.teamId, { epoch: snapshot.epoch }).catch(error => {
     deps.log.debug({ err: error, teamId: snapshot.teamId }, 'the ledger did not take an announcement')
   })
 }

@@ -1,9 +1,11 @@
 import { isUuid } from '../../../shared/contract/common.js'
 import { AppError, notFound } from '../../../shared/errors/app-error.js'
+import { LedgerUnavailable } from '../../../shared/ledger/ledger.js'
 import type { Period } from '../../../shared/ledger/period.js'
 import type { Principal } from '../../access/principal.js'
 import type { Sql } from '../../db/sql.js'
 import type { Deps } from '../../deps.js'
+import { countersOf } from '../../ledger/truth.js'
 import { isUniqueViolation } from '../constraints.js'
 import { changeTeam } from '../publish.js'
 import { lockActiveVirtualKey } from '../virtual-keys/queries.js'
@@ -42,8 +44,23 @@ export async function changeBudget(
   return written(deps, teamId, async tx => {
     const row = await updateBudgetRow(tx, teamId, id, change)
     if (row === null) throw notFound('Budget')
+    if (patch.period !== undefined) await raiseCounter(deps, tx, teamId, row)
     return row
   })
+}
+
+/**
+ * A budget that comes back to a period which it had before finds the counter of that time, which calls have passed by
+ * since: it is raised to the charges before the change holds. A counter that is absent is seeded by the next call.
+ */
+async function raiseCounter(deps: Deps, tx: Sql, teamId: string, row: BudgetRow): Promise<void> {
+  const counters = await countersOf({ sql: tx }, [{ ...row, teamId }], deps.now())
+  try {
+    await deps.ledger.raise(teamId, counters)
+  } catch (error) {
+    // The reconciler raises it within a minute of the ledger's return.
+    if (!(error instanceof LedgerUnavailable)) throw error
+  }
 }
 
 /** @throws AppError NOT_FOUND. */

@@ -122,6 +122,19 @@ t.test(
   },
 )
 
+t.test('a budget that comes back to an earlier period counts what was spent meanwhile', async t => {
+  const cp = await startControlPlane(t)
+  const { teamId, owner } = await team(cp)
+  const as = owner.session
+  const { id } = (await cp.call(createBudget, { as, body: { period: 'day', limitUsd: 10 } })).body
+  t.equal((await cp.call(listBudgets, { as })).body[0]?.spendUsd, 0, 'the ledger holds a counter for today')
+  const move = async (period: Period) =>
+    (await cp.call(updateBudget, { as, params: { id }, body: { period } })).body.spendUsd
+  await move('month')
+  await spend(cp, teamId, null, 3_000_000_000, new Date())
+  t.equal(await move('day'), 3)
+})
+
 t.test('budgets: 4xx', async t => {
   const cp = await startControlPlane(t)
   const ours = await team(cp)
