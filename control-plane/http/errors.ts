@@ -10,9 +10,11 @@ import { StatementDeadline } from '../db/sql.js'
 export function handleErrors(app: FastifyInstance): void {
   app.setErrorHandler(sendError)
   app.setNotFoundHandler(() => {
-    throw new AppError('NOT_FOUND', 'Route not found.')
+    throw routeNotFound()
   })
 }
+
+const routeNotFound = () => new AppError('NOT_FOUND', 'Route not found.')
 
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = publicError(thrown)
@@ -65,6 +67,8 @@ export function publicError(error: unknown): unknown {
       cause: error,
     })
   }
+  // No name in a path is that long, so what it names is not there.
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH') return routeNotFound()
   if (code.startsWith('FST_') && typeof statusCode === 'number' && statusCode < 500) {
     return validation((error as Error).message)
   }

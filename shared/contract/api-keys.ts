@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { id, idParams, timestamp } from './common.js'
 import { endpoint } from './endpoint.js'
 
-const group = 'API keys'
+const group = 'api keys'
 
 export const createApiKey = endpoint({
   method: 'POST',

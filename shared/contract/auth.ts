@@ -29,7 +29,7 @@ export const whoAmI = z.object({
   via: z.enum(['session', 'api_key', 'team_api_key']),
 })
 
-const group = 'Identity'
+const group = 'identity'
 
 export const signUp = endpoint({
   method: 'POST',

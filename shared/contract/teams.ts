@@ -17,7 +17,7 @@ export const member = z.object({
 export const invite = z.object({ id, email: z.string(), role, createdAt: timestamp, expiresAt: timestamp })
 
 const memberParams = z.object({ id: z.string(), userId: z.string() })
-const group = 'Teams'
+const group = 'teams'
 
 export const getTeam = endpoint({
   method: 'GET',

@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto'
+import { createBudget } from '../../shared/contract/budgets.js'
+import { createConnection } from '../../shared/contract/connections.js'
+import { shipCalls } from '../../shared/contract/internal.js'
+import { createModel } from '../../shared/contract/models.js'
+import { createInvite } from '../../shared/contract/teams.js'
+import { callRecord } from './call-records.js'
+import type { ControlPlane } from './control-plane.js'
+import type { SeededTeam } from './seed.js'
+
+/** One resource of every kind, of a team that the caller is not in. */
+export interface ForeignResources {
+  team: SeededTeam
+  inviteId: string
+  connectionId: string
+  modelId: string
+  budgetId: string
+  traceId: string
+  snapshot: Record<string, unknown>
+}
+
+/** How another team's resource is addressed by the endpoints of a path. */
+export interface ForeignCase {
+  matches: RegExp
+  params(foreign: ForeignResources, mine: SeededTeam): Record<string, string>
+  unknown(mine: SeededTeam): Record<string, string>
+  /** A valid body, so that the resource is looked for. */
+  bodies?: Partial<Record<string, object>>
+}
+
+const unknownId = () => ({ id: randomUUID() })
+const teamBodies = { PATCH: { name: 'Taken', role: 'viewer' }, POST: { email: 'a@b', role: 'viewer' } }
+
+export const foreignCases: ForeignCase[] = [
+  {
+    matches: /^\/teams\/:id\/members\/:userId$/,
+    params: ({ team }, mine) => ({ id: mine.teamId, userId: team.viewer.userId }),
+    unknown: mine => ({ id: mine.teamId, userId: randomUUID() }),
+    bodies: teamBodies,
+  },
+  {
+    matches: /^\/teams\/:id\/invites\/:inviteId$/,
+    params: ({ inviteId }, mine) => ({ id: mine.teamId, inviteId }),
+    unknown: mine => ({ id: mine.teamId, inviteId: randomUUID() }),
+  },
+  {
+    matches: /^\/teams\/:id/,
+    params: ({ team }) => ({ id: team.teamId }),
+    unknown: unknownId,
+    bodies: teamBodies,
+  },
+  { matches: /^\/api-keys\//, params: ({ team }) => ({ id: team.teamKeyId }), unknown: unknownId },
+  {
+    matches: /^\/gateway\/connections\//,
+    params: ({ connectionId }) => ({ id: connectionId }),
+    unknown: unknownId,
+    bodies: { PATCH: { label: 'Taken' } },
+  },
+  {
+    matches: /^\/gateway\/models\//,
+    params: ({ modelId }) => ({ id: modelId }),
+    unknown: unknownId,
+    bodies: { PATCH: { maxOutputTokens: 1 } },
+  },
+  {
+    matches: /^\/gateway\/keys\//,
+    params: ({ team }) => ({ id: team.virtualKeyId }),
+    unknown: unknownId,
+    bodies: { PATCH: { name: 'Taken' } },
+  },
+  {
+    matches: /^\/gateway\/budgets\//,
+    params: ({ budgetId }) => ({ id: budgetId }),
+    unknown: unknownId,
+    bodies: { PATCH: { limitUsd: 1 } },
+  },
+  { matches: /^\/traces\//, params: ({ traceId }) => ({ id: traceId }), unknown: unknownId },
+]
+
+export async function createForeignResources(cp: ControlPlane, team: SeededTeam): Promise<ForeignResources> {
+  const as = team.owner.session
+  const invite = await cp.call(createInvite, {
+    as,
+    params: { id: team.teamId },
+    body: { email: 'invited@example.com', role: 'viewer' },
+  })
+  const connection = await cp.call(createConnection, {
+    as,
+    body: { provider: 'openai', label: 'Theirs', apiKey: 'sk-theirs' },
+  })
+  const model = await cp.call(createModel, {
+    as,
+    body: { publicName: 'theirs', connectionId: connection.body.id, upstreamModel: 'gpt-test' },
+  })
+  const budget = await cp.call(createBudget, { as, body: { period: 'month', limitUsd: 100 } })
+  return {
+    team,
+    inviteId: invite.body.id,
+    connectionId: connection.body.id,
+    modelId: model.body.modelId,
+    budgetId: budget.body.id,
+    traceId: await shipTrace(cp, team.teamId),
+    snapshot: await snapshotOf(cp, team.teamId),
+  }
+}
+
+async function shipTrace(cp: ControlPlane, teamId: string): Promise<string> {
+  const record = callRecord(teamId)
+  const response = await cp.app.inject({
+    method: 'POST',
+    url: shipCalls.path,
+    headers: { authorization: `Bearer ${cp.deps.config.internalToken}` },
+    payload: `${JSON.stringify(record)}\n`,
+  })
+  if (response.statusCode !== 200) throw new Error(response.body)
+  return record.span.trace.id
+}
+
+/** Every row of a team's tables, to see afterwards that nothing moved. */
+export async function snapshotOf(cp: ControlPlane, teamId: string): Promise<Record<string, unknown>> {
+  const { sql } = cp.deps
+  const rows: Record<string, unknown> = {
+    teams: [...(await sql`select * from teams where id = ${teamId}`)],
+  }
+  const tables = [
+    'members',
+    'invites',
+    'api_keys',
+    'connections',
+    'models',
+    'virtual_keys',
+    'budgets',
+    'traces',
+  ]
+  for (const table of tables) {
+    rows[table] = [...(await sql`select * from ${sql(table)} where team_id = ${teamId} order by 1, 2`)]
+  }
+  return rows
+}
