@@ -51,9 +51,14 @@ export class OpenAiStreamReader implements StreamReader {
     if (event !== null && (event.data === '[DONE]' || isObject(parseJson(event.data)))) {
       return this.#relay(Buffer.from(`${text}\n\n`))
     }
-    const answer = event === null ? parseJson(text) : undefined
-    if (isObject(answer) && isError(answer)) this.#fail(messageOf(answer) ?? 'it sent an error.')
-    return NO_BYTES
+    return text.startsWith('{') ? this.#failPlainly(text) : NO_BYTES
+  }
+
+  /** A JSON body where a stream should be: an error with a 200, mostly. */
+  #failPlainly(text: string): Uint8Array {
+    const answer = parseJson(text)
+    const said = isObject(answer) && isError(answer) ? messageOf(answer) : null
+    return this.#fail(said ?? 'it sent no event stream.')
   }
 
   /** @param frames whole ones. @returns those for the client: the same buffer when that is all of them. */
@@ -94,7 +99,7 @@ export class OpenAiStreamReader implements StreamReader {
   /** A frame that may hold more than a delta. @returns the bytes in its place, KEEP when it stays. */
   #inspect(frame: string): Uint8Array {
     const event = frameEvent(frame)
-    if (event === null) return KEEP
+    if (event === null) return frame.startsWith('{') ? this.#failPlainly(frame) : KEEP
     if (event.data.trim() === '[DONE]') {
       this.#over = true
       this.state.complete = true
