@@ -32,10 +32,13 @@ interface PressureOptions {
 
 export function createPressure({ dir, disk, maxBytes, minFreeBytes, bytes }: PressureOptions): Pressure {
   let full = false
+  let refusals = 0
   const check = () => {
+    const before = refusals
     disk.freeBytes(dir).then(
       free => {
-        full = free < minFreeBytes
+        // A write that was refused meanwhile knows better.
+        if (before === refusals) full = free <= minFreeBytes
       },
       // A file system that does not say how full it is: the first refused write will.
       () => {},
@@ -52,6 +55,7 @@ export function createPressure({ dir, disk, maxBytes, minFreeBytes, bytes }: Pre
       return full
     },
     noSpace() {
+      refusals++
       full = true
     },
     close: () => clearInterval(timer),

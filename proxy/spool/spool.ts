@@ -100,7 +100,9 @@ export function openSpool(options: SpoolOptions): Spool {
       if (!segments.includes(segment)) return
       bytes -= count
       if (waiting(segment) > 0) return
-      if (segment.active && segment.size >= WORTH_REPLACING_BYTES) tryReplaceActive()
+      // On a full disk even a small file that is committed gives its room back.
+      const isWorthIt = pressure.full || segment.size >= WORTH_REPLACING_BYTES
+      if (segment.active && isWorthIt) tryReplaceActive()
       if (!segment.active) drop(segment)
     },
     onBroken: cut,
