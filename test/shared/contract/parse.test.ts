@@ -1,0 +1,45 @@
+import { test } from 'tap'
+import { z } from 'zod'
+import { instant, pageOf, pageQuery } from '../../../shared/contract/common.js'
+import { parseWith } from '../../../shared/contract/parse.js'
+
+const problem = (schema: z.ZodType, value: unknown): string => {
+  try {
+    parseWith(schema, value)
+  } catch (error) {
+    return (error as Error).message
+  }
+  throw new Error('It was accepted.')
+}
+
+test('validation messages are the texts of documents 1 to 3', async t => {
+  t.equal(problem(z.object({ name: z.string() }), {}), 'Required')
+  t.equal(problem(z.object({ name: z.string() }), { name: null }), 'Expected string, received null')
+  t.equal(problem(z.object({ at: instant }), { at: 'soon' }), 'Invalid date')
+  t.equal(problem(pageQuery, { limit: '101' }), 'Number must be less than or equal to 100')
+  t.equal(problem(pageQuery, { page: '0' }), 'Number must be greater than or equal to 1')
+  t.equal(problem(z.array(z.string()).min(1), []), 'Array must contain at least 1 element(s)')
+  t.equal(problem(z.string().max(2), 'abc'), 'String must contain at most 2 character(s)')
+  t.equal(
+    problem(z.object({ role: z.enum(['owner', 'viewer']) }), { role: 'boss' }),
+    "Invalid enum value. Expected 'owner' | 'viewer', received 'boss'",
+  )
+})
+
+test('a nested field is named by its path before the message', async t => {
+  const schema = z.object({ messages: z.array(z.object({ role: z.string() })) })
+  t.equal(problem(schema, { messages: [{ role: 'a' }, {}] }), 'messages.1.role: Required')
+})
+
+test('page and limit have their defaults and bounds', async t => {
+  t.same(parseWith(pageQuery, {}), { page: 1, limit: 20 })
+  t.same(parseWith(pageQuery, { page: '3', limit: '100' }), { page: 3, limit: 100 })
+  for (const wrong of [{ page: 'x' }, { page: '1.5' }, { limit: '0' }, { limit: '-1' }, { limit: '' }]) {
+    t.ok(problem(pageQuery, wrong), JSON.stringify(wrong))
+  }
+})
+
+test('a page is data, total, page and limit', async t => {
+  const page = { data: [{ id: 'a' }], total: 1, page: 1, limit: 20 }
+  t.same(pageOf(z.object({ id: z.string() })).parse(page), page)
+})
