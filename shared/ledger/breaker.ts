@@ -15,6 +15,11 @@ export class Breaker {
     return this.failures >= BREAKER_FAILURES
   }
 
+  /** The last command was answered. */
+  get isFlawless(): boolean {
+    return this.failures === 0
+  }
+
   /** Whether a command may be sent now. While open, `true` hands out the second's one probe. */
   allows(): boolean {
     if (!this.isOpen) return true
@@ -31,10 +36,5 @@ export class Breaker {
   failed(): void {
     this.failures++
     if (this.failures === BREAKER_FAILURES) this.nextProbeAtMs = performance.now() + BREAKER_PROBE_MS
-  }
-
-  /** The store has been reached again by other means: the next command need not wait for the next probe. */
-  reset(): void {
-    this.failures = 0
   }
 }

@@ -6,6 +6,13 @@ export const REDIS_DEADLINE_MS = 250
 /** PostgreSQL gets longer: a checkpoint or a new connection (fork, password check, first plan) can take 100s of ms. */
 export const POSTGRES_DEADLINE_MS = 500
 
+/**
+ * A connection that has answered nothing for so long while asked is given up and made anew: a socket whose peer has
+ * vanished without a word would stay open for many minutes. Not sooner, because late answers of a store that was only
+ * frozen are worth having: what they admitted is given back.
+ */
+export const SILENCE_MS = 5_000
+
 interface Waiting {
   sentAtMs: number
   isOver: boolean

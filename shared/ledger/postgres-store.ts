@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import postgres from 'postgres'
 import { Breaker } from './breaker.js'
-import { Deadlines, POSTGRES_DEADLINE_MS } from './deadline.js'
+import { Deadlines, POSTGRES_DEADLINE_MS, SILENCE_MS } from './deadline.js'
 import { LedgerUnavailable } from './ledger.js'
 
 /** One statement runs on each; teams wait for each other only here. */
@@ -19,6 +19,7 @@ export class PostgresStore {
   private client: LedgerSql
   private readonly breaker = new Breaker()
   private readonly deadlines: Deadlines
+  private silentSinceMs = 0
   private isDown = false
 
   constructor(
@@ -108,17 +109,13 @@ export class PostgresStore {
     })
   }
 
-  /**
-   * Connections whose peer has vanished without a word would wait for many minutes. When the probe of an open breaker
-   * is not answered either, new ones are tried.
-   */
   private timedOut(cause: Error): void {
-    const wasOpen = this.breaker.isOpen
+    if (this.breaker.isFlawless) this.silentSinceMs = performance.now()
     this.failed(cause)
-    if (!wasOpen) return
+    if (!this.breaker.isOpen || performance.now() - this.silentSinceMs <= SILENCE_MS) return
     const silent = this.client
     this.client = this.connect()
-    // Long enough for late answers of a server that was only frozen: their holds are given back.
+    this.silentSinceMs = performance.now()
     silent.end({ timeout: 10 }).catch(() => {})
   }
 
@@ -130,7 +127,7 @@ export class PostgresStore {
   }
 
   private answered(): void {
-    this.breaker.reset()
+    this.breaker.succeeded()
     if (this.isDown) this.log.info('the ledger’s PostgreSQL answers again')
     this.isDown = false
   }

@@ -1,7 +1,7 @@
 import { Cluster, Command, Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { Breaker } from './breaker.js'
-import { Deadlines, REDIS_DEADLINE_MS } from './deadline.js'
+import { Deadlines, REDIS_DEADLINE_MS, SILENCE_MS } from './deadline.js'
 import { LedgerUnavailable } from './ledger.js'
 import type { Script } from './scripts.js'
 
@@ -24,6 +24,7 @@ export class RedisStore {
   private readonly client: Redis | Cluster
   private readonly breaker = new Breaker()
   private readonly deadlines: Deadlines
+  private silentSinceMs = 0
   private isDown = false
 
   constructor(
@@ -42,14 +43,15 @@ export class RedisStore {
   send(runs: readonly Run[]): void {
     const allowed = runs.filter(run => this.allows(run))
     if (allowed.length === 0) return
-    let isLate = false
+    const waiting = new Set(allowed)
     const over = this.deadlines.watch(() => {
-      isLate = true
       this.timedOut()
-      for (const run of allowed) run.onFailure(new Error(`No answer from Redis in ${this.deadlineMs} ms.`))
+      const unanswered = [...waiting]
+      waiting.clear()
+      for (const run of unanswered) run.onFailure(new Error(`No answer from Redis in ${this.deadlineMs} ms.`))
     })
     const deliver = (run: Run, error: Error | null, text: string | null) => {
-      if (error?.message.startsWith('NOSCRIPT') === true && !isLate) {
+      if (error?.message.startsWith('NOSCRIPT') === true && waiting.has(run)) {
         // Redis was restarted or its scripts were flushed. A refused script has done nothing.
         this.evaluate(run).then(
           reply => deliver(run, null, reply),
@@ -57,15 +59,16 @@ export class RedisStore {
         )
         return
       }
-      over()
+      const isInTime = waiting.delete(run)
+      if (waiting.size === 0) over()
       if (error !== null) {
         this.breaker.failed()
-        if (!isLate) run.onFailure(error)
+        if (isInTime) run.onFailure(error)
         return
       }
-      this.breaker.succeeded()
-      if (isLate) run.onLate?.(text ?? '')
-      else run.onReply(text ?? '')
+      this.heard()
+      if (isInTime) run.onReply(text ?? '')
+      else run.onLate?.(text ?? '')
     }
     this.execute(allowed, deliver)
   }
@@ -86,7 +89,7 @@ export class RedisStore {
       this.client.ping().then(
         () => {
           over()
-          this.breaker.reset()
+          this.heard()
           resolve()
         },
         cause => {
@@ -144,16 +147,15 @@ export class RedisStore {
     return this.client.eval(run.script.source, run.keys.length, ...run.keys, ...run.args) as Promise<string>
   }
 
-  /**
-   * A socket whose peer has vanished without a word stays open for many minutes. When the probe of an open breaker is
-   * not answered either, a new connection is tried.
-   */
   private timedOut(): void {
-    const wasOpen = this.breaker.isOpen
+    if (this.breaker.isFlawless) this.silentSinceMs = performance.now()
     this.breaker.failed()
-    if (wasOpen && this.client instanceof Redis && this.client.status === 'ready')
+    if (!this.breaker.isOpen) return
+    this.wentAway(new Error('Redis does not answer.'))
+    const isSilent = performance.now() - this.silentSinceMs > SILENCE_MS
+    // A cluster client watches its nodes itself.
+    if (isSilent && this.client instanceof Redis && this.client.status === 'ready')
       this.client.disconnect(true)
-    if (this.breaker.isOpen) this.wentAway(new Error('Redis does not answer.'))
   }
 
   private wentAway(error: Error): void {
@@ -162,8 +164,13 @@ export class RedisStore {
     this.log.error({ err: error }, 'the ledger’s Redis cannot be reached')
   }
 
+  private heard(): void {
+    this.breaker.succeeded()
+    if (this.isDown) this.cameBack()
+  }
+
   private cameBack(): void {
-    this.breaker.reset()
+    this.breaker.succeeded()
     if (this.isDown) this.log.info('the ledger’s Redis answers again')
     this.isDown = false
   }

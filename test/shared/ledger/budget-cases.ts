@@ -83,7 +83,7 @@ export function budgetCases(t: Test, subject: Subject): void {
     const team = fixture(100, 100, 100)
     t.equal(inShort(await ledger.admit(team.call()), team), 'unseeded 1,2,3')
     const [, middle] = team.budgets
-    const periodOf = periodKey(middle?.period ?? 'day', Date.now())
+    const periodOf = periodKey(middle?.period ?? 'total', Date.now())
     await ledger.seed(team.teamId, [
       { budgetId: middle?.budgetId ?? '', periodKey: periodOf, settledNano: 4 },
     ])
@@ -156,7 +156,7 @@ export function budgetCases(t: Test, subject: Subject): void {
     const team = await seeded(ledger, 100)
     await ledger.settle(await held(ledger, team.call()), { costNano: 10, tokens: 5 })
     const [budget] = team.budgets
-    const counter = { budgetId: budget?.budgetId ?? '', periodKey: periodKey('day', Date.now()) }
+    const counter = { budgetId: budget?.budgetId ?? '', periodKey: periodKey('total', Date.now()) }
     await ledger.seed(team.teamId, [{ ...counter, settledNano: 50 }])
     t.equal(amounts(await team.spend(ledger)), '10+0')
   })
@@ -165,7 +165,7 @@ export function budgetCases(t: Test, subject: Subject): void {
     const ledger = await subject.connect(t)
     const team = await seeded(ledger, 100)
     const [budget] = team.budgets
-    const counter = { budgetId: budget?.budgetId ?? '', periodKey: periodKey('day', Date.now()) }
+    const counter = { budgetId: budget?.budgetId ?? '', periodKey: periodKey('total', Date.now()) }
     const hold = await held(ledger, team.call())
     await ledger.raise(team.teamId, [{ ...counter, settledNano: 30 }])
     t.equal(amounts(await team.spend(ledger)), '30+10')

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import { type Period, periodKey, periods } from '../../../shared/ledger/period.js'
-import { amounts, fixture, held, inShort, type Subject, seedAt, seeded } from './subject.js'
+import { amounts, type Fixture, fixture, held, inShort, type Subject, seedAt, seeded } from './subject.js'
 
 /** Expiry of holds and the roll of periods. */
 export function timeCases(t: Test, subject: Subject): void {
@@ -61,7 +61,7 @@ export function timeCases(t: Test, subject: Subject): void {
     const midnightMs = (Math.floor(Date.now() / 86_400_000) + 1) * 86_400_000
     const before = subject.at({ clockOffsetMs: midnightMs - 5_000 - Date.now() })
     const after = subject.at({ clockOffsetMs: midnightMs + 5_000 - Date.now() })
-    const team = fixture(100)
+    const team = daily(100)
     await seedAt(before, team, midnightMs - 5_000)
     const hold = await held(before, team.call())
     t.ok(hold.admittedAtMs < midnightMs)
@@ -98,14 +98,26 @@ export function timeCases(t: Test, subject: Subject): void {
   })
 
   t.test('a budget that changes its period starts from the charges, not from an old counter', async t => {
-    const ledger = await subject.connect(t)
-    const team = await seeded(ledger, 100)
-    const [budget] = team.budgets
-    const budgetId = budget?.budgetId ?? ''
+    const noonMs = Math.floor(Date.now() / 86_400_000) * 86_400_000 + 43_200_000
+    const ledger = subject.at({ clockOffsetMs: noonMs - Date.now() })
+    const team = daily(100)
+    const budgetId = team.budgets[0]?.budgetId ?? ''
+    await seedAt(ledger, team, noonMs)
     await ledger.settle(await held(ledger, team.call()), { costNano: 10, tokens: 5 })
-    const now = Date.now()
-    await ledger.seed(team.teamId, [{ budgetId, periodKey: periodKey('week', now), settledNano: 15 }])
+    await ledger.seed(team.teamId, [{ budgetId, periodKey: periodKey('week', noonMs), settledNano: 15 }])
     t.equal(amounts(await ledger.spend(team.teamId, [{ budgetId, period: 'week' }])), '15+0')
     t.equal(amounts(await team.spend(ledger)), '-', 'no call would have kept the day up to date')
   })
+}
+
+/** A team with one budget of a day. */
+function daily(cap: number): Fixture {
+  const team = fixture(cap)
+  const budgets = team.budgets.map(budget => ({ ...budget, period: 'day' as const }))
+  return {
+    ...team,
+    budgets,
+    call: change => team.call({ budgets, ...change }),
+    spend: ledger => ledger.spend(team.teamId, budgets),
+  }
 }
