@@ -22,9 +22,10 @@ const NO_SIGNATURE = 'skip_thought_signature_validator'
 /** @throws AppError VALIDATION_ERROR for what the format cannot hold: custom tools, a result of no known call. */
 export function geminiBody(call: UpstreamCall): Json {
   const { request } = call
-  // The client's own generationConfig is merged there; what has an OpenAI name wins.
+  // These two are merged into generationConfig, where what has an OpenAI name wins.
+  const { top_k: _topK, generationConfig: _config, ...rest } = passedThrough(request)
   return {
-    ...passedThrough(request),
+    ...rest,
     ...present({
       contents: contentsOf(call),
       systemInstruction: systemOf(request),
