@@ -41,10 +41,12 @@ const SETTLE_MS = 100
 /**
  * Starts one proxy process and resolves when it listens. Dependencies may be down: they are connected to when needed.
  *
+ * @param env this process's environment unless given.
+ *
  * @throws ConfigError one line for the person at the terminal. @throws Error when the port is taken.
  */
 export async function startProxy(
-  env: Record<string, string | undefined>,
+  env?: Record<string, string | undefined>,
   options: { drainMs?: number } = {},
 ): Promise<RunningProxy> {
   const config = readProxyConfig(env)
@@ -161,19 +163,19 @@ async function disconnect(deps: Deps, client: ControlPlaneClient): Promise<void>
  *
  * @throws ConfigError as startProxy.
  */
-export async function runProxy(env: Record<string, string | undefined>): Promise<void> {
-  const config = readProxyConfig(env)
+export async function runProxy(): Promise<void> {
+  const config = readProxyConfig()
   const log = createLogger('proxy', config.logLevel)
   if (config.workers > 1 && cluster.isPrimary) {
     endOnSignals(await superviseWorkers(config, fileURLToPath(import.meta.url), log), log)
     return
   }
-  const running = await startProxy(env)
+  const running = await startProxy()
   endOnSignals({ drain: () => running.close() }, log)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  runProxy(process.env).catch((error: unknown) => {
+  runProxy().catch((error: unknown) => {
     // One line for a person's mistake; a stack for ours.
     console.error(error instanceof ConfigError ? error.message : error)
     process.exit(error instanceof ConfigError ? 78 : 1)

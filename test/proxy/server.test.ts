@@ -174,16 +174,24 @@ t.test('a drain finishes live streams, refuses new connections, ships the spool 
     proxy.child.kill('SIGTERM')
     await until('draining', () => /"draining"/.test(proxy.output()))
     await t.rejects(fetch(`${proxy.url}/healthz`), `${engine}: no new connections`)
-    let text = ''
-    for (;;) {
-      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
-      if (done) break
-      text += Buffer.from(value as Uint8Array).toString()
-    }
-    t.match(text, /data: \[DONE\]\n\n$/, `${engine}: the stream is whole`)
+    t.match(await readAll(reader), /data: \[DONE\]\n\n$/, `${engine}: the stream is whole`)
     t.equal(await proxy.ended, 0)
     t.equal(plane.calls.length, 1, `${engine}: its record was shipped before the end`)
   }
+})
+
+t.test('a drain cuts what is still live at its limit, and records it', async t => {
+  const { env, key, plane, provider } = await world(t)
+  const proxy = await startProxy({ ...env, LOG_LEVEL: 'silent' }, { drainMs: 200 })
+  provider.next({ chunkDelay: 500, chunks: 100 })
+  const response = await ask(proxy.url, key, { stream: true })
+  const reader = response.body?.getReader()
+  await reader?.read()
+  const startedAt = performance.now()
+  await proxy.close()
+  t.ok(performance.now() - startedAt < 3_000)
+  await t.rejects(readAll(reader), 'a broken stream, never a complete one')
+  t.match(plane.calls, [{ span: { status: 'error' } }])
 })
 
 t.test('a second signal ends the process at once', async t => {
@@ -240,6 +248,15 @@ t.test('several workers share one port, a dead one is replaced, metrics are of a
     await until('shipped', () => plane.calls.length >= 21)
   }
 })
+
+async function readAll(reader: ReadableStreamDefaultReader<Uint8Array> | undefined): Promise<string> {
+  let text = ''
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+    if (done) return text
+    text += Buffer.from(value).toString()
+  }
+}
 
 /** On a connection of its own: the agent of fetch may hold one to a worker that is gone. */
 const fresh = (url: string) =>
