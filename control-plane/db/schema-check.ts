@@ -31,6 +31,11 @@ export async function isSchemaUsable(
   return isWhole && applied.every(migration => names.has(migration.name) || migration.breaking === null)
 }
 
+/** Resolves when PostgreSQL answers; for readiness. */
+export async function pingDatabase(sql: Sql): Promise<void> {
+  await sql`select 1`
+}
+
 async function appliedMigrations(sql: Sql): Promise<Applied[]> {
   try {
     return await sql<Applied[]>`select name, checksum, breaking from schema_migrations`

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { unavailable } from '../../shared/errors/app-error.js'
 import { knownMigrations } from '../db/migrations.js'
-import { isSchemaUsable } from '../db/schema-check.js'
+import { isSchemaUsable, pingDatabase } from '../db/schema-check.js'
 import type { Deps } from '../deps.js'
 
 const PROBE_MS = 1_500
@@ -12,7 +12,7 @@ export function registerHealth(app: FastifyInstance, deps: Deps, jobsRun: () => 
 
   const known = knownMigrations()
   const probes: Record<string, () => Promise<boolean>> = {
-    postgres: () => succeeds(deps.sql`select 1`),
+    postgres: () => succeeds(pingDatabase(deps.sql)),
     migrations: () => isSchemaUsable(deps.sql, known),
     ledger: () => succeeds(deps.ledger.ping()),
     jobs: async () => jobsRun(),
