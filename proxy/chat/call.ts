@@ -162,7 +162,7 @@ export class ProviderCall implements UpstreamHandlers {
 
   /** A non-2xx answer of the provider. */
   #refused(body: Buffer): void {
-    const failure = this.#adapter.readError(this.#status, this.#header, body)
+    const failure = this.#adapter.readError(this.#status, this.#header, body, this.#upstreamCall.apiKey)
     const outcome = this.#providerFault(`http_${this.#status}`)
     this.#fail(providerError(failure), outcome)
   }

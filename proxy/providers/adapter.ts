@@ -13,8 +13,8 @@ export interface ProviderAdapter {
   readCompletion(body: Buffer, call: UpstreamCall): Completion
   /** One reader per stream. */
   streamReader(call: UpstreamCall): StreamReader
-  /** A non-2xx answer. */
-  readError(status: number, headers: UpstreamHeaders, body: Buffer): ProviderFailure
+  /** A non-2xx answer. `apiKey`: the connection's, taken out of the message should the provider repeat it. */
+  readError(status: number, headers: UpstreamHeaders, body: Buffer, apiKey?: string): ProviderFailure
 }
 
 /** One call, resolved: what goes to the provider and how. */
@@ -98,11 +98,16 @@ export interface StreamReader {
 export interface StreamState {
   /** Whether the vendor's own end mark or finish reason was seen: otherwise the stream was cut. */
   complete: boolean
+  /** The vendor's end mark was seen (Google has none): `end` may be called although the provider keeps the body open. */
+  ended: boolean
   /** An in-band error of the provider, or bytes that are not its format; nothing more may be sent as an answer. */
   failure: { message: string } | null
   tokens: TokenBuckets | null
   finishReason: string | null
-  /** UTF-8 bytes of text and tool arguments so far: what output is estimated from while usage is unknown. */
+  /**
+   * Bytes of text, reasoning and tool arguments so far: what output is estimated from while usage is unknown. In streams
+   * that pass through, escapes count as they are written.
+   */
   outputBytes: number
   /** Assembled answer in OpenAI's non-streamed form; costs memory, so it exists only when asked for. */
   assemble: (() => Record<string, unknown>) | null

@@ -39,6 +39,7 @@ export class AnthropicStreamReader extends TranslatedStream {
         break
       case 'message_stop':
         this.state.complete = true
+        this.state.ended = true
         break
       case 'error':
         this.fail(errorText(value))

@@ -103,6 +103,7 @@ export class OpenAiStreamReader implements StreamReader {
     if (event.data.trim() === '[DONE]') {
       this.#over = true
       this.state.complete = true
+      this.state.ended = true
       return NO_BYTES
     }
     const chunk = parseJson(event.data)

@@ -9,6 +9,7 @@ export const DONE: Buffer = Buffer.from('data: [DONE]\n\n')
 /** What is known of a stream so far, for every vendor's reader. */
 export class StreamProgress implements StreamState {
   complete = false
+  ended = false
   failure: { message: string } | null = null
   tokens: TokenBuckets | null = null
   finishReason: string | null = null

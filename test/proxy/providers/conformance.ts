@@ -1,10 +1,11 @@
+import OpenAI from 'openai'
 import type { Test } from 'tap'
 import type { ProviderAdapter } from '../../../proxy/providers/adapter.js'
 import { ChunkAssembler } from '../../../proxy/providers/chunk-assembler.js'
 import { asList, asObject, type Json } from '../../../proxy/providers/wire-values.js'
 import { callOf, chunksOf, framesOf, relayed, stub } from './call.js'
 
-type Case = (t: Test, adapter: ProviderAdapter) => void
+type Case = (t: Test, adapter: ProviderAdapter) => void | Promise<void>
 
 const plain = (adapter: ProviderAdapter, name: string) =>
   adapter.readCompletion(stub(adapter.kind, `${name}.json`), callOf(adapter.kind))
@@ -91,6 +92,7 @@ const cases: Record<string, Case> = {
     t.match(choiceOf(chunks[0] ?? {}), { index: 0, delta: { role: 'assistant' } })
     t.ok(chunks.some(chunk => choiceOf(chunk).finish_reason === 'stop'))
     t.match(state, { complete: true, failure: null, finishReason: 'stop' })
+    t.equal(state.ended, adapter.kind !== 'google', 'Google alone has no end mark')
     t.ok(state.outputBytes >= Buffer.byteLength('Grüezi! 漢字 👋'))
   },
 
@@ -147,6 +149,39 @@ const cases: Record<string, Case> = {
       for (const chunk of chunksOf(text)) assembler.add(chunk)
       t.same(messageOf(assembler.value()), messageOf(whole), 'what the client can assemble is the same')
     }
+  },
+
+  async 'the openai package reads every answer, plain and streamed'(t, adapter) {
+    const client = (body: Uint8Array | string, type: string) =>
+      new OpenAI({
+        apiKey: 'k',
+        fetch: async () => new Response(body as string, { headers: { 'content-type': type } }),
+      })
+    const asked = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] }
+    for (const name of ['text', 'tools', 'cached', 'filtered']) {
+      const { bytes } = plain(adapter, name)
+      const whole = await client(bytes, 'application/json').chat.completions.create(asked)
+      const { text } = streamed(adapter, name, true)
+      const stream = client(text, 'text/event-stream').chat.completions.stream({ ...asked, stream: true })
+      const pieced = await stream.finalChatCompletion().catch(String)
+      if (typeof pieced === 'string') {
+        // The package throws its own error for a filtered answer.
+        t.match(pieced, name === 'filtered' ? /content filter/i : /length limit/i)
+        continue
+      }
+      t.match(pieced.choices[0]?.finish_reason, whole.choices[0]?.finish_reason)
+      t.same(toolsOf({ ...pieced.choices[0]?.message }), toolsOf({ ...whole.choices[0]?.message }))
+      t.equal(pieced.usage?.total_tokens, whole.usage?.total_tokens)
+    }
+    const { text } = streamed(adapter, 'error')
+    const broken = `${text}data: {"error":{"code":"PROVIDER_ERROR","message":"The provider failed"}}\n\n`
+    const stream = await client(broken, 'text/event-stream').chat.completions.create({
+      ...asked,
+      stream: true,
+    })
+    await t.rejects(async () => {
+      for await (const chunk of stream) t.ok(chunk.choices)
+    }, /The provider failed/)
   },
 
   'an error inside the stream ends it without [DONE]'(t, adapter) {
@@ -220,6 +255,8 @@ const cases: Record<string, Case> = {
 
 export function adapterConformance(t: Test, adapter: ProviderAdapter): void {
   for (const [promise, check] of Object.entries(cases)) {
-    t.test(promise, async child => check(child, adapter))
+    t.test(promise, async child => {
+      await check(child, adapter)
+    })
   }
 }
