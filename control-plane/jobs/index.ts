@@ -1,14 +1,22 @@
 import { sweepExpiredJob } from '../auth/sweep-expired.job.js'
+import { reconcileJob } from '../ledger/reconcile.job.js'
 import { sendMailJob } from '../mail/send-mail.job.js'
 import { tracePartitionsJob } from '../traces/trace-partitions.job.js'
 import { traceRetentionJob } from '../traces/trace-retention.job.js'
 import type { Job } from './job.js'
 
 /** Every job of the service. */
-export const jobList: readonly Job[] = [sendMailJob, sweepExpiredJob, tracePartitionsJob, traceRetentionJob]
+export const jobList: readonly Job[] = [
+  reconcileJob,
+  sendMailJob,
+  sweepExpiredJob,
+  tracePartitionsJob,
+  traceRetentionJob,
+]
 
 /** When jobs run by the clock, in cron's five fields, UTC; one line a job. */
 export const crontab: readonly string[] = [
+  `* * * * * ${reconcileJob.name}`,
   `17 * * * * ${sweepExpiredJob.name}`,
   `7 * * * * ${tracePartitionsJob.name}`,
   `37 * * * * ${traceRetentionJob.name}`,

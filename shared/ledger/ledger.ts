@@ -99,6 +99,10 @@ export interface Hold {
   hasTokenWindow: boolean
 }
 
+/**
+ * `epoch`: as announced by `publish`; 0 for a team that the store knows nothing of. Lower than what a proxy has cached,
+ * it means that the store has lost its data: check the cached configuration with the control plane.
+ */
 export type Verdict =
   | { kind: 'admitted'; epoch: number; hold: Hold; remainingRequests: number | null }
   | { kind: 'revoked'; epoch: number }

@@ -58,7 +58,7 @@ export async function startControlPlane(t: Test, overrides: Partial<Deps> = {}):
   const log = createLogger('control-plane', process.env.TEST_LOG_LEVEL ?? 'silent')
   const deps = {
     config,
-    ledger: overrides.ledger ?? (await connectLedger({ databaseUrl: url, log })),
+    ledger: overrides.ledger ?? (await connectLedger({ databaseUrl: url, deadlineMs: 20_000, log })),
     vault: createVault([deriveSecret(TEST_SECRET, 'provider-keys')]),
     mail: keepingMailer(outbox),
     jobs: createJobs(),

@@ -31,7 +31,7 @@ test('scripts that Redis has forgotten are sent again', async t => {
 
 test('the scripts run on a Redis Cluster, which wants all their keys in one slot', async t => {
   if (testRedis(t) === null) return
-  const node = await ownRedis(t, ['--cluster-enabled', 'yes'])
+  const node = await ownRedis(t, ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'])
   const url = node.reach.redisUrl ?? ''
   const admin = adminOf(t, url)
   await admin.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot))
