@@ -74,7 +74,7 @@ async function store(deps: Pick<Deps, 'sql' | 'now'>, batch: readonly Call[]): P
     if (only !== undefined && batch.length === 1) {
       // Where the charge is refused too, the one letter has both.
       if (only.span !== null) await store(deps, [{ ...only, span: null }])
-      return [{ reason: (error as Error).message, record: withoutPayload(only) }]
+      return [{ reason: refusal(error), record: withoutPayload(only) }]
     }
     const half = Math.ceil(batch.length / 2)
     return [...(await store(deps, batch.slice(0, half))), ...(await store(deps, batch.slice(half)))]
@@ -141,6 +141,13 @@ async function retried<T>(work: () => Promise<T>): Promise<T> {
       await pause(Math.random() * 10 * 2 ** attempt)
     }
   }
+}
+
+/** By code and name only: PostgreSQL's messages quote the value that it refused, which may be a prompt. */
+function refusal(error: unknown): string {
+  const named = error as { constraint_name?: string; column_name?: string; routine?: string }
+  const where = named.constraint_name ?? named.column_name ?? named.routine ?? ''
+  return `PostgreSQL refused it: ${sqlState(error)} ${where}`.trim()
 }
 
 /** A value that PostgreSQL will never take: data exceptions, constraint violations, its limits. */

@@ -1,5 +1,6 @@
 import { connect as connectSocket } from 'node:net'
 import postgres from 'postgres'
+import { arrayTypes } from './array-types.js'
 
 /**
  * What a query function takes: the pool or a transaction. Columns travel as snake_case in SQL and camelCase in
@@ -58,6 +59,8 @@ export function connectSql(databaseUrl: string, options: SqlOptions = {}): Datab
     idle_timeout: silentMs / 1000 - 2,
     backoff: () => 0.2,
     onnotice: () => {},
+    fetch_types: false,
+    types: arrayTypes,
     // Not postgres.camel: that one also renames the keys inside jsonb values.
     transform: {
       undefined: null,

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { periodStartMs } from '../../shared/ledger/period.js'
 import { inTransaction, type Sql } from '../db/sql.js'
 import { createTraceWeek, limitLockWaits } from './partition-queries.js'
@@ -7,9 +8,9 @@ export const WEEK_MS = 7 * 86_400_000
 const WEEKS_AHEAD = 8
 
 /**
- * Creates the partitions of this week and the next ones that are missing; at start, and daily. A week that cannot be
- * had now (a long query holds the table) is for the next time: until then its rows go to the default partition, and
- * creating the week moves them out.
+ * Creates the partitions of this week and the next ones that are missing. A week that cannot be had now (a long query
+ * holds the table) is for the next time: until then its rows go to the default partition, and creating the week moves
+ * them out.
  *
  * @returns how many weeks were created.
  */
@@ -18,13 +19,29 @@ export async function createPartitionsAhead(sql: Sql, nowMs: number): Promise<nu
   let created = 0
   for (let week = 0; week <= WEEKS_AHEAD; week++) {
     const monday = new Date(thisWeekMs + week * WEEK_MS).toISOString().slice(0, 10)
-    const isNew = await inTransaction(sql, async tx => {
-      await limitLockWaits(tx)
-      return createTraceWeek(tx, monday)
-    })
-    if (isNew) created += 1
+    const create = () =>
+      inTransaction(sql, async tx => {
+        await limitLockWaits(tx)
+        return createTraceWeek(tx, monday)
+      })
+    if (await patiently(create)) created += 1
   }
   return created
+}
+
+const LOCK_NOT_AVAILABLE = '55P03'
+const ATTEMPTS = 10
+
+/** Runs what wants a whole table for itself. Whoever waits behind it is let through between the attempts. */
+export async function patiently<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt === ATTEMPTS || (error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error
+      await pause(100 + Math.random() * 400)
+    }
+  }
 }
 
 /** The end of a week named by its Monday, YYYYMMDD; epoch milliseconds. */

@@ -1,5 +1,8 @@
+import type postgres from 'postgres'
 import type { Sql } from '../db/sql.js'
-import { defaultName, type Fragment } from './filters.js'
+
+/** A piece of SQL with its values bound. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>
 
 /** A row of `traces` as the API shows it, times still Dates. `bigint` columns fit a double: they count and add nano-dollars. */
 export interface StoredTrace {
@@ -19,6 +22,15 @@ export interface StoredTrace {
   /** JSON text, parsed by whoever shows it. */
   metadata: string
 }
+
+/** What a trace is called that nobody has named: `Trace <ISO start time>` (spec 4, section 7). */
+export const defaultName = (sql: Sql): Fragment =>
+  sql`'Trace ' || to_char(t.started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/** Whether a trace `t` has a span `s` that meets a condition. */
+export const hasSpan = (sql: Sql, condition: Fragment): Fragment => sql`exists (
+  select from spans s where s.team_id = t.team_id and s.trace_received_at = t.received_at and s.trace_id = t.id
+  and ${condition})`
 
 const traceColumns = (sql: Sql): Fragment => sql`
   t.id, t.received_at, coalesce(t.name, ${defaultName(sql)}) as name, t.session_id, t.status, t.started_at, t.ended_at,

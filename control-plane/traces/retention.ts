@@ -12,7 +12,7 @@ import {
   longestRetentionDays,
   type TraceKey,
 } from './partition-queries.js'
-import { weekEndMs } from './partitions.js'
+import { patiently, weekEndMs } from './partitions.js'
 
 const DAY_MS = 86_400_000
 /** Rows per statement: some ten milliseconds, far from the statement deadline on a slow machine too. */
@@ -50,10 +50,12 @@ async function dropWeek(sql: Sql, week: string): Promise<void> {
     if (traces.length > 0) await deleteTraceOwners(sql, idsOf(traces))
     last = traces.at(-1) ?? null
   } while (last !== null)
-  await inTransaction(sql, async tx => {
-    await limitLockWaits(tx)
-    await dropTraceWeek(tx, week)
-  })
+  await patiently(() =>
+    inTransaction(sql, async tx => {
+      await limitLockWaits(tx)
+      await dropTraceWeek(tx, week)
+    }),
+  )
 }
 
 async function deleteBefore(sql: Sql, teamId: string, before: Date): Promise<number> {

@@ -5,7 +5,7 @@ import { listTraces, readTrace } from '../../shared/contract/traces.js'
 import { notFound, validation } from '../../shared/errors/app-error.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
-import { metadataPairs, receiptWindow, traceConditions } from './filters.js'
+import { metadataPairs, receiptWindow, traceConditions } from './filter-queries.js'
 import { jsonObject, spanOf, traceRowOf } from './present.js'
 import { findTrace, findTraceOwner, listSpans, listTraceRows } from './queries.js'
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import pg from 'pg'
 import t from 'tap'
 import { readTrace } from '../../../shared/contract/traces.js'
 import { callRecord, ndjson, ship } from '../../support/call-records.js'
@@ -208,7 +209,52 @@ t.test('a record that PostgreSQL alone refuses is found by halving; the spool go
     }),
   )
   t.same(await ship(cp, calls), { status: 200, body: { accepted: 48, rejected: 2 } })
+  const letters = await cp.deps.sql`select reason from dead_letters order by id`
+  t.same(
+    letters.map(letter => letter.reason),
+    ['PostgreSQL refused it: 23514 poison', 'PostgreSQL refused it: 23514 poison'],
+  )
   t.match(await sums(cp), { charges: 49, requests: 49, spans: 48, countedSpans: 48, dead: 2 })
+})
+
+t.test('connections that die at any moment lose nothing and double nothing', async t => {
+  const cp = await startControlPlane(t)
+  const { teamId } = await team(cp)
+  const traceIds = Array.from({ length: 4 }, () => randomUUID())
+  const batches = Array.from({ length: 24 }, () =>
+    Array.from({ length: 25 }, (_, i) => callRecord(teamId, { trace: { id: traceIds[i % 4]! } })),
+  )
+  let refused = 0
+  const shipUntilTaken = async (batch: unknown[]) => {
+    while ((await ship(cp, batch)).status !== 200) refused += 1
+  }
+  const killer = new pg.Client({ connectionString: cp.databaseUrl })
+  await killer.connect()
+  const shipping = Promise.all(
+    [0, 1, 2].map(async lane => {
+      for (const batch of batches.filter((_, i) => i % 3 === lane)) await shipUntilTaken(batch)
+    }),
+  )
+  for (let round = 0; round < 40; round++) {
+    await killer.query(`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'agh-test'`)
+    await new Promise(resolve => setTimeout(resolve, 5 + Math.random() * 20))
+  }
+  await killer.end()
+  await shipping
+  t.ok(refused > 0, 'some batches were cut off')
+  t.match(await sums(cp), {
+    charges: 600,
+    chargedNano: 900_000,
+    spendNano: 900_000,
+    requests: 600,
+    spans: 600,
+    traces: 4,
+    countedSpans: 600,
+    tracedNano: 900_000,
+    dead: 0,
+  })
 })
 
 t.test('text that PostgreSQL cannot hold is stored without it', async t => {

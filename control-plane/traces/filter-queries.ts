@@ -1,9 +1,6 @@
-import type postgres from 'postgres'
 import type { TraceFilters } from '../../shared/contract/traces.js'
 import type { Sql } from '../db/sql.js'
-
-/** A piece of SQL with its values bound. */
-export type Fragment = postgres.PendingQuery<postgres.Row[]>
+import { defaultName, type Fragment, hasSpan } from './queries.js'
 
 const DEFAULT_WINDOW_MS = 30 * 86_400_000
 
@@ -78,18 +75,11 @@ function holdsText(sql: Sql, text: string, where: TraceFilters['q_in']): Fragmen
     input: sql`s.input::text ilike ${inJson}`,
     output: sql`s.output::text ilike ${inJson}`,
   }
-  const anySpan = (condition: Fragment) => sql`exists (
-    select from spans s where s.team_id = t.team_id and s.trace_received_at = t.received_at and s.trace_id = t.id
-    and ${condition})`
-  if (where === 'input' || where === 'output') return anySpan(inSpan[where])
-  if (where === 'name') return sql`(${name} or ${anySpan(inSpan.name)})`
+  if (where === 'input' || where === 'output') return hasSpan(sql, inSpan[where])
+  if (where === 'name') return sql`(${name} or ${hasSpan(sql, inSpan.name)})`
   const anywhere = sql`(${inSpan.name} or s.attributes::text ilike ${inJson} or ${inSpan.input} or ${inSpan.output})`
-  return sql`(${name} or ${anySpan(anywhere)})`
+  return sql`(${name} or ${hasSpan(sql, anywhere)})`
 }
 
 /** `%`, `_` and `\` in a search are ordinary characters. */
 const likePattern = (text: string): string => `%${text.replace(/[\\%_]/g, character => `\\${character}`)}%`
-
-/** What a trace is called that nobody has named: `Trace <ISO start time>` (spec 4, section 7). */
-export const defaultName = (sql: Sql): Fragment =>
-  sql`'Trace ' || to_char(t.started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
