@@ -57,9 +57,11 @@ function glanced(body: Buffer): Completion | null {
 
   const reason = finishReason(tail, key)
   if (reason === undefined) return null
-  const usage = parseJson(tail.slice(open, close))
-  const tokens = bucketsOf(usage)
+  // One character a byte is right for counts; what is written anew is read as the UTF-8 that it is.
+  const tokens = bucketsOf(parseJson(tail.slice(open, close)))
   if (tokens === null) return null
+  if (tokens.cacheRead === 0) return new OpenAiCompletion(body, tokens, reason)
+  const usage = parseJson(body.toString('utf8', tailStart + open, tailStart + close))
   const shown = withCachedTokens(usage as Json)
   if (shown === null) return new OpenAiCompletion(body, tokens, reason)
   const bytes = Buffer.concat([
@@ -70,14 +72,17 @@ function glanced(body: Buffer): Completion | null {
   return new OpenAiCompletion(bytes, tokens, reason)
 }
 
-/** @returns the last choice's reason, null when it has none, undefined when there is no telling. */
+/**
+ * @param before where the key of usage starts: the choices must end just before it.
+ * @returns the last choice's reason, null when it has none, undefined when there is no telling.
+ */
 function finishReason(tail: string, before: number): string | null | undefined {
   const at = keyValue(tail, tail.lastIndexOf('"finish_reason"', before), 15)
-  if (at < 0) return undefined
+  const end = at < 0 ? -1 : valueEnd(tail, at)
+  if (end < 0 || !/^[^[\]{}]*\}\s*\]\s*,\s*$/.test(tail.slice(end, before))) return undefined
   if (tail.startsWith('null', at)) return null
-  if (tail.charCodeAt(at) !== QUOTE) return undefined
-  const reason = tail.slice(at + 1, tail.indexOf('"', at + 1))
-  return /^[a-z_]+$/i.test(reason) ? reason : undefined
+  const reason = tail.slice(at + 1, end - 1)
+  return tail.charCodeAt(at) === QUOTE && /^[a-z_]+$/i.test(reason) ? reason : undefined
 }
 
 const QUOTE = 34

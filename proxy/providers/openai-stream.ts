@@ -74,7 +74,7 @@ export class OpenAiStreamReader implements StreamReader {
         const instead = this.#inspect(frames.toString('utf8', from, end))
         if (instead !== KEEP) {
           kept ??= []
-          kept.push(frames.subarray(keptFrom, from), instead)
+          kept.push(frames.subarray(keptFrom, behindBlankLines(text, from)), instead)
           keptFrom = end
         }
       }
@@ -128,6 +128,13 @@ export class OpenAiStreamReader implements StreamReader {
     this.state.fail(providerText(message, this.#apiKey))
     return NO_BYTES
   }
+}
+
+/** Surplus blank lines stay, wherever the reads were cut: they belong to no frame. */
+function behindBlankLines(text: string, from: number): number {
+  let at = from
+  while (text.charCodeAt(at) === 10 || text.charCodeAt(at) === 13) at++
+  return at
 }
 
 const KEEP: Uint8Array = new Uint8Array(0)
