@@ -4,8 +4,8 @@
  */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { ConfigError } from '../shared/config/environment.js'
 
 export interface DataDir {
@@ -19,7 +19,7 @@ export interface DataDir {
 export function openDataDir(given: string): DataDir {
   const path = resolve(given)
   try {
-    mkdirSync(path, { recursive: true })
+    makeFolder(path)
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
     // Root is let through by the check above even where the file system is read-only.
     writeFileSync(join(path, '.writable'), '')
@@ -32,6 +32,13 @@ export function openDataDir(given: string): DataDir {
   }
   const release = lock(path)
   return { path, secret: name => secret(join(path, name)), release }
+}
+
+/** Not `recursive: true`: where a file system has no mkdir, as /proc, Node 20 then tries for ever. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return
+  makeFolder(dirname(path))
+  mkdirSync(path)
 }
 
 function secret(file: string): string {

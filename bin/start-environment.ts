@@ -14,7 +14,7 @@ export const VENDOR_KEYS = {
 const schema = z.object({
   ...sharedEnvironment,
   // Made at the first start when unset; the rest of its rule is the same.
-  AGH_SECRET: sharedEnvironment.AGH_SECRET.optional(),
+  AGH_SECRET: sharedEnvironment.AGH_SECRET.optional().describe('at least 32 bytes'),
 })
 
 export type StartEnvironment = z.output<typeof schema>

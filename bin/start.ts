@@ -4,7 +4,6 @@
  * at the end everything is stopped in the opposite order, so that nothing loses what it depends on.
  */
 import { join } from 'node:path'
-import { migrate } from '../control-plane/db/migrate.js'
 import { SchemaError } from '../control-plane/db/migrations.js'
 import { urlHost } from '../proxy/config.js'
 import { ConfigError } from '../shared/config/environment.js'
@@ -13,6 +12,7 @@ import { startChild } from './child.js'
 import { type DataDir, openDataDir } from './data-dir.js'
 import { prepareTeam } from './first-start.js'
 import { lineWriter, readable } from './log-lines.js'
+import { migrateOrSay } from './migrate-or-say.js'
 import { startOwnDatabase } from './own-database.js'
 import { usablePort } from './ports.js'
 import { step } from './progress.js'
@@ -63,7 +63,7 @@ async function start(): Promise<void> {
   settle(given.DATABASE_URL ?? 'postgres://127.0.0.1/agh')
   const database = given.DATABASE_URL ?? (await next('Starting PostgreSQL', () => ownDatabase(dataDir)))
   const programs = settle(database)
-  await next('Bringing the database to this version', () => migrate(database))
+  await next('Bringing the database to this version', () => migrateOrSay(database))
   const first = await next('Preparing the first team', () => prepareTeam(programs, process.env))
   await startPrograms(programs, given, dataDir)
   const origin = `http://${urlHost(given.HOST)}:${port}`
