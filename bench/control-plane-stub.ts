@@ -8,7 +8,7 @@ import { createServer, type Server } from 'node:http'
 import type { DirectoryAnswer } from '../shared/directory/records.js'
 import { connectLedger } from '../shared/ledger/connect.js'
 import type { Ledger } from '../shared/ledger/ledger.js'
-import { periodKey, periods } from '../shared/ledger/period.js'
+import { periodKey } from '../shared/ledger/period.js'
 import { createLogger } from '../shared/log/logger.js'
 import { deriveSecret } from '../shared/secrets/derive.js'
 import { hashToken, mintKey, VIRTUAL_KEY_PREFIX } from '../shared/secrets/token.js'
@@ -91,6 +91,7 @@ function directory({ aghSecret, upstreamPort }: StubOptions): DirectoryAnswer {
     maxOutputTokens: 16384,
     contextWindow: 128000,
     createdAtMs: 0,
+    updatedAtMs: 0,
   }
   return {
     credential: {
@@ -133,13 +134,11 @@ function directory({ aghSecret, upstreamPort }: StubOptions): DirectoryAnswer {
 
 async function seed(ledger: Ledger, teamId: string, { team }: DirectoryAnswer): Promise<void> {
   await ledger.publish(teamId, { epoch: 1 })
-  const counters = (team?.budgets ?? []).flatMap(budget =>
-    periods.map(period => ({
-      budgetId: budget.id,
-      periodKey: periodKey(period, Date.now()),
-      settledNano: 0,
-    })),
-  )
+  const counters = (team?.budgets ?? []).map(({ id, period }) => ({
+    budgetId: id,
+    periodKey: periodKey(period, Date.now()),
+    settledNano: 0,
+  }))
   await ledger.seed(teamId, counters)
 }
 

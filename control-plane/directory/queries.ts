@@ -97,7 +97,8 @@ const models = (sql: Sql) => sql`
         'inputPerMTok', m.input_per_mtok, 'outputPerMTok', m.output_per_mtok,
         'cachedInputPerMTok', m.cached_input_per_mtok, 'cacheWritePerMTok', m.cache_write_per_mtok) end,
       'maxOutputTokens', m.max_output_tokens, 'contextWindow', m.context_window,
-      'createdAtMs', (extract(epoch from m.created_at) * 1000)::bigint)
+      'createdAtMs', (extract(epoch from m.created_at) * 1000)::bigint,
+      'updatedAtMs', (extract(epoch from m.updated_at) * 1000)::bigint)
       order by m.created_at desc, m.id desc), '[]')
     from models m where m.team_id = t.id)`
 

@@ -25,10 +25,9 @@ export class AnswerStream {
     readonly call: Recorded,
     readonly reader: StreamReader,
     readonly deps: Deps,
-    resume: () => void,
+    readonly resume: () => void,
   ) {
     this.#heldNano = call.admission.estimate.costNano
-    exchange.onDrain(resume)
   }
 
   get failed(): boolean {
@@ -81,6 +80,7 @@ export class AnswerStream {
     this.#started = true
     this.#firstByteAtMs = this.deps.now()
     this.exchange.startStream(200, streamHeaders(this.call, 'miss'))
+    this.exchange.onDrain(this.resume)
   }
 
   #break(retries: number): void {

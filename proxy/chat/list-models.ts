@@ -1,6 +1,7 @@
+import type { ProviderKind } from '../../shared/contract/common.js'
 import { AppError, unauthorized } from '../../shared/errors/app-error.js'
 import type { Deps } from '../deps.js'
-import type { DirectoryEntry } from '../directory/team.js'
+import type { DirectoryEntry, TeamModel } from '../directory/team.js'
 import type { Exchange } from '../http/exchange.js'
 import { readCredential } from './authenticate.js'
 import { replyError } from './reply.js'
@@ -37,8 +38,25 @@ function modelList({ credential, team }: DirectoryEntry) {
     if (provider === undefined) continue
     if (allowedModels !== null && !allowedModels.includes(model.publicName)) continue
     if (allowedProviders !== null && !allowedProviders.includes(provider)) continue
-    const created = Math.floor(model.createdAtMs / 1000)
-    data.push({ id: model.publicName, object: 'model', created, owned_by: provider })
+    data.push(gatewayModel(model, provider))
   }
   return { object: 'list', data }
 }
+
+/** The same object as the control plane's (spec 4, section 9: a model object is the same everywhere). */
+const gatewayModel = (model: TeamModel, provider: ProviderKind) => ({
+  id: model.publicName,
+  modelId: model.id,
+  publicName: model.publicName,
+  object: 'model',
+  created: Math.floor(model.createdAtMs / 1000),
+  owned_by: provider,
+  connectionId: model.connectionId,
+  provider,
+  upstreamModel: model.upstreamModel,
+  pricing: model.pricing,
+  maxOutputTokens: model.maxOutputTokens,
+  contextWindow: model.contextWindow,
+  createdAt: new Date(model.createdAtMs).toISOString(),
+  updatedAt: new Date(model.updatedAtMs).toISOString(),
+})

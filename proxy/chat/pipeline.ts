@@ -49,6 +49,8 @@ async function judge(
   deps: Deps,
 ) {
   let caller = await authenticate(credential, deps)
+  if (deps.spool.full)
+    throw unavailable('The disk for finished calls is full; no call is taken until it has room.')
   let call: ChatCall | null = null
   let ledger: LedgerState = 'trusted'
   for (let reload = 0; reload <= MAX_RELOADS; reload++) {

@@ -45,6 +45,7 @@ const model = z.object({
   maxOutputTokens: amount.nullable(),
   contextWindow: amount.nullable(),
   createdAtMs: z.number(),
+  updatedAtMs: z.number(),
 })
 
 const team = z.object({

@@ -45,6 +45,7 @@ export interface ModelRecord {
   maxOutputTokens: number | null
   contextWindow: number | null
   createdAtMs: number
+  updatedAtMs: number
 }
 
 export interface BudgetRecord {

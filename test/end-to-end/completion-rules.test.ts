@@ -1,59 +1,14 @@
 /** The rules of POST /gateway/chat/completions (spec 3; spec 4, sections 5 and 9), on two real processes. */
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { createApiKey } from '../../shared/contract/api-keys.js'
 import { createBudget, listBudgets } from '../../shared/contract/budgets.js'
 import { createConnection } from '../../shared/contract/connections.js'
 import { createModel } from '../../shared/contract/models.js'
-import { updateTraceSettings } from '../../shared/contract/settings.js'
-import { readTrace } from '../../shared/contract/traces.js'
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
-import {
-  addModel,
-  addVirtualKey,
-  complete,
-  expect,
-  type GatewayTeam,
-  gatewayTeam,
-} from '../support/gateway-team.js'
+import { addModel, addVirtualKey, complete, expect } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
-import { type System, startSystem } from '../support/system.js'
-
-const MODEL = 'gpt-fake'
-const hello = { model: MODEL, messages: [{ role: 'user', content: 'Hello' }] }
-
-interface Scene {
-  system: System
-  fake: FakeProvider
-  team: GatewayTeam
-  key: string
-}
-
-async function scene(t: Test, redisUrl?: string): Promise<Scene> {
-  const fake = await startFakeProvider()
-  t.teardown(() => fake.stop())
-  const system = await startSystem(t, redisUrl === undefined ? {} : { redisUrl })
-  const team = await gatewayTeam(system, 'openai_compatible', fake.baseUrl('openai'))
-  await addModel(system, team, MODEL)
-  const { key } = await addVirtualKey(system, team)
-  return { system, fake, team, key }
-}
-
-/** A trace with at least `spans` spans, as soon as it has them. */
-async function traceOf({ system, team }: Scene, id: string | null, spans = 1) {
-  for (let attempt = 0; attempt < 200; attempt++) {
-    const answer = await system.call(readTrace, { as: team.apiKey, params: { id: id ?? '' } })
-    if (answer.error === null && answer.body.spans.length >= spans) return answer.body
-    await sleep(25)
-  }
-  throw new Error(`trace ${id} did not arrive with ${spans} spans`)
-}
-
-const errorOf = async (response: Response) => {
-  const { error } = (await response.json()) as { error: { code: string; message: string } }
-  return `${response.status} ${error.code} ${error.message}`
-}
+import { errorOf, hello, MODEL, scene, traceOf } from '../support/scene.js'
+import { startSystem } from '../support/system.js'
 
 test('of two failing checks the earlier one answers', async t => {
   const { system, team, key } = await scene(t)
@@ -291,63 +246,6 @@ test('the response cache answers the same request for nothing, in either form', 
   t.equal((await complete(system, uncached.key, hello)).headers.get('x-gateway-cache'), 'miss')
 })
 
-test('trace context: headers over body, wrong types dropped and listed, joined traces, foreign ids', async t => {
-  const it = await scene(t)
-  const { system, team, key } = it
-  const traceId = randomUUID()
-  const first = await complete(
-    system,
-    key,
-    {
-      ...hello,
-      trace: { traceId: randomUUID(), tags: 'not a list', sessionId: 's-1' },
-      span: { name: 'step one' },
-    },
-    { 'x-trace-id': traceId, 'x-trace-name': 'caf%C3%A9', 'x-trace-metadata': '{"env":"test"}' },
-  )
-  t.equal(first.headers.get('x-gateway-trace-id'), traceId)
-  t.equal(first.headers.get('x-gateway-context-ignored'), 'trace.tags')
-  const second = await complete(system, key, hello, {
-    'x-trace-id': traceId,
-    'x-trace-name-if-unset': 'other',
-  })
-  t.equal(second.headers.get('x-gateway-context-ignored'), null)
-  const { trace, spans } = await traceOf(it, traceId, 2)
-  t.match(trace, { name: 'café', sessionId: 's-1', metadata: { env: 'test' }, spanCount: 2 })
-  t.ok(spans.some(span => span.name === 'step one'))
-
-  const strangers = await gatewayTeam(system, 'openai_compatible', it.fake.baseUrl('openai'))
-  await addModel(system, strangers, MODEL)
-  const foreign = await addVirtualKey(system, strangers)
-  const theirs = await complete(system, foreign.key, hello, { 'x-trace-id': traceId })
-  t.equal(theirs.status, 200)
-  t.equal(theirs.headers.get('x-gateway-context-ignored'), 'x-trace-id')
-  t.not(theirs.headers.get('x-gateway-trace-id'), traceId)
-  t.equal((await system.call(readTrace, { as: team.apiKey, params: { id: traceId } })).body.spans.length, 2)
-})
-
-test('payloads are stored only when asked for, and redacted', async t => {
-  const it = await scene(t)
-  const { system, team, key } = it
-  const secret = { model: MODEL, messages: [{ role: 'user', content: 'My secret word' }] }
-  const payloadOf = async (headers: Record<string, string>) => {
-    const response = await complete(system, key, secret, headers)
-    return (await traceOf(it, response.headers.get('x-gateway-trace-id'))).spans[0]?.payload
-  }
-  const silent = await payloadOf({})
-  t.notMatch(JSON.stringify(silent ?? null), /secret/)
-  const loud = await payloadOf({ 'x-capture-payloads': 'true' })
-  t.match(JSON.stringify(loud), /My secret word.*Hello/)
-  await expect(system, updateTraceSettings, {
-    as: team.apiKey,
-    body: { capturePayloads: true, redactKeys: ['content'] },
-  })
-  const redacted = JSON.stringify(await payloadOf({}))
-  t.match(redacted, /REDACTED/)
-  t.notMatch(redacted, /secret/)
-  t.notMatch(JSON.stringify((await payloadOf({ 'x-capture-payloads': 'false' })) ?? null), /REDACTED/)
-})
-
 test('unpriced models cost nothing, and every header says so', async t => {
   const { system, team, key } = await scene(t)
   const body = { publicName: 'free', connectionId: team.connectionId, upstreamModel: 'nobody-knows-it' }
@@ -398,4 +296,15 @@ test('a change holds for the next call on another proxy process', async t => {
   await addModel(system, team, 'brand-new')
   const fresh = await addVirtualKey(system, team, { allowedModels: ['brand-new'] })
   t.equal((await complete(second, fresh.key, { ...hello, model: 'brand-new' })).status, 200)
+})
+
+test('a client that reads slowly gets the whole stream, and the provider waits for it', async t => {
+  const { system, fake, key } = await scene(t)
+  fake.next({ chunks: 200, chunkBytes: 50_000 })
+  const response = await complete(system, key, { ...hello, stream: true, max_tokens: 1000 })
+  await sleep(1_000)
+  t.notOk(fake.bill.at(-1)?.finished, 'ten megabytes do not pile up in the proxy')
+  const text = await response.text()
+  t.ok(text.length > 10_000_000)
+  t.match(text.slice(-100), /data: \[DONE\]\n\n$/)
 })

@@ -155,6 +155,7 @@ export const teamRecord = (teamId: string, baseUrl: string, over: Partial<TeamRe
       maxOutputTokens: null,
       contextWindow: null,
       createdAtMs: 1_700_000_000_000,
+      updatedAtMs: 1_700_000_000_000,
     },
   ],
   budgets: [],
