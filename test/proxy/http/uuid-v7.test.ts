@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { uuidV7 } from '../../../shared/ids/uuid-v7.js'
+import { uuidV7 } from '../../../proxy/http/uuid-v7.js'
 
 test('ids are UUIDs of version 7 that begin with their moment and never repeat', async t => {
   const before = Date.now()
