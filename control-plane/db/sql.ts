@@ -228,3 +228,11 @@ export async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>):
     whole.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }
+
+/** Runs reads that must agree with each other: all of them see the database as it was at the first. */
+export function inSnapshot<T>(sql: Sql, read: (tx: Sql) => Promise<T>): Promise<T> {
+  return inTransaction(sql, async tx => {
+    await tx`set transaction isolation level repeatable read read only`
+    return read(tx)
+  })
+}

@@ -3,6 +3,7 @@ import { isUuid } from '../../shared/contract/common.js'
 import { traceOwner } from '../../shared/contract/internal.js'
 import { listTraces, readTrace } from '../../shared/contract/traces.js'
 import { notFound, validation } from '../../shared/errors/app-error.js'
+import { inSnapshot, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { metadataPairs, receiptWindow, traceConditions } from './filter-queries.js'
@@ -23,9 +24,10 @@ export function registerTraces(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, readTrace, async ({ params, principal }) => {
-    const trace = isUuid(params.id) ? await findTrace(deps.sql, principal.teamId, params.id) : null
-    if (trace === null) throw notFound('Trace')
-    const spans = await listSpans(deps.sql, principal.teamId, trace)
+    const { id } = params
+    const found = isUuid(id) ? await inSnapshot(deps.sql, tx => readWhole(tx, principal.teamId, id)) : null
+    if (found === null) throw notFound('Trace')
+    const { trace, spans } = found
     return {
       trace: { ...traceRowOf(trace), metadata: jsonObject(trace.metadata) },
       spans: spans.map(spanOf),
@@ -34,6 +36,12 @@ export function registerTraces(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, traceOwner, async ({ body }) => ({ owner: await ownership(deps, body) }))
+}
+
+/** One snapshot: a span that arrives between the two reads would make `spanCount` a lie. */
+async function readWhole(tx: Sql, teamId: string, traceId: string) {
+  const trace = await findTrace(tx, teamId, traceId)
+  return trace === null ? null : { trace, spans: await listSpans(tx, teamId, trace) }
 }
 
 type Ownership = 'own' | 'foreign' | 'unknown'
