@@ -79,26 +79,24 @@ export function connectSql(databaseUrl: string, options: SqlOptions = {}): Datab
   return bounded
 }
 
-/** The driver's own socket, with a limit on silence. The option is missing in the driver's types. */
+/**
+ * The driver's own socket, with a limit on silence. The option is missing in the driver's types. The socket is handed
+ * over while it still connects: the driver never gives a connection another try whose socket failed before that, and a
+ * pool that met a refused port ten times would be dead for good.
+ */
 function watchedSocket(silentMs: number): object {
   interface Target {
     host: string[]
     port: number[]
     path: string | false
   }
-  const socket = ({ host, port, path }: Target) =>
-    new Promise((resolve, reject) => {
-      const hostname = host[0] ?? '127.0.0.1'
-      const opened = path ? connectSocket(path) : connectSocket(port[0] ?? 5432, hostname)
-      // The driver reads it for the name in TLS.
-      Object.assign(opened, { host: hostname })
-      opened.setTimeout(silentMs, () => opened.destroy(new SilentServer()))
-      opened.once('error', reject)
-      opened.once('connect', () => {
-        opened.off('error', reject)
-        resolve(opened)
-      })
-    })
+  const socket = ({ host, port, path }: Target) => {
+    const hostname = host[0] ?? '127.0.0.1'
+    const opened = path ? connectSocket(path) : connectSocket(port[0] ?? 5432, hostname)
+    opened.setTimeout(silentMs, () => opened.destroy(new SilentServer()))
+    // The driver reads it for the name in TLS.
+    return Object.assign(opened, { host: hostname })
+  }
   return { socket }
 }
 
