@@ -5,7 +5,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { ConfigError } from '../shared/config/environment.js'
 import { canEnter, postgresAccount } from './postgres-account.js'
 
 const ELSEWHERE = '/var/lib/agh'
@@ -13,7 +14,7 @@ const ELSEWHERE = '/var/lib/agh'
 /** @returns where it is, and whether that had to be outside DATA_DIR. */
 export function postgresHome(dataDir: string): { path: string; isElsewhere: boolean } {
   const pointer = join(dataDir, 'postgres.location')
-  if (existsSync(pointer)) return { path: readFileSync(pointer, 'utf8').trim(), isElsewhere: true }
+  if (existsSync(pointer)) return { path: pointedTo(pointer), isElsewhere: true }
   const inside = join(dataDir, 'postgres')
   const account = postgresAccount()
   if (account === null) return { path: inside, isElsewhere: false }
@@ -26,4 +27,13 @@ export function postgresHome(dataDir: string): { path: string; isElsewhere: bool
   for (const folder of [ELSEWHERE, path]) chmodSync(folder, 0o711)
   writeFileSync(pointer, `${join(path, 'postgres')}\n`)
   return { path: join(path, 'postgres'), isElsewhere: true }
+}
+
+/** A DATA_DIR that outlives the rest of its machine, as a container's volume: an empty database would look like a loss. */
+function pointedTo(pointer: string): string {
+  const path = readFileSync(pointer, 'utf8').trim()
+  if (existsSync(dirname(path))) return path
+  throw new ConfigError(
+    `${pointer} says that the database is in ${path}, which is gone. Bring it back; or remove that file to start with an empty database.`,
+  )
 }
