@@ -24,6 +24,7 @@ const DRAIN_MS = 8_000
 export interface RunningControlPlane {
   /** The origin it listens on. */
   url: string
+  log: Logger
   /** Takes no new request, finishes those at work, stops the jobs, closes every client. */
   close(): Promise<void>
 }
@@ -54,7 +55,7 @@ export async function startControlPlane(
     const deps: Deps = { config, sql, ledger, vault, mail, jobs: createJobs(), log, now: Date.now }
     const url = await serve(deps, closers)
     log.info({ url }, 'the control plane listens')
-    return { url, close }
+    return { url, log, close }
   } catch (error) {
     await close()
     throw error
@@ -106,6 +107,12 @@ async function main(): Promise<void> {
     await running.close()
     process.exit(0)
   }
+  // One request's forgotten promise must not end everybody else's; an exception leaves unknown state behind.
+  process.on('unhandledRejection', error => running.log.error({ err: error }, 'unhandled rejection'))
+  process.on('uncaughtException', error => {
+    running.log.fatal({ err: error }, 'uncaught exception')
+    void stop().finally(() => process.exit(1))
+  })
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
 }
 

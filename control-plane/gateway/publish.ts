@@ -55,8 +55,13 @@ export async function changeTeam<T>(
     if (attempt.entry !== null) await withdraw(deps, attempt.entry)
     throw error
   }
-  // A passing fault of the ledger may be over: one more attempt now rather than a second later.
-  if (attempt.missed && attempt.entry !== null && !(await announceFromOutbox(deps, attempt.entry))) {
+  if (attempt.entry === null) return result
+  if (!attempt.missed) {
+    // Once more: a ledger that was flushed between announcement and commit has forgotten the announcement, and a
+    // look-up in that moment has told it the old epoch.
+    await announce(deps, attempt.entry)
+  } else if (!(await announceFromOutbox(deps, attempt.entry))) {
+    // The first attempt of the two may have met a passing fault.
     deps.log.warn({ teamId }, 'the ledger cannot be reached; a change waits in the outbox')
   }
   return result

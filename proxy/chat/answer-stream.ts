@@ -30,6 +30,11 @@ export class AnswerStream {
     this.#heldNano = call.admission.estimate.costNano
   }
 
+  /** The vendor's end mark came: the answer need not wait for the end of the body. */
+  get ended(): boolean {
+    return this.reader.state.ended
+  }
+
   get failed(): boolean {
     return this.reader.state.failure !== null
   }
@@ -69,6 +74,7 @@ export class AnswerStream {
       ...base,
       charged: true,
       tokens: state.tokens,
+      inputTokens: state.inputTokens,
       outputBytes: state.outputBytes,
       finishReason: state.finishReason,
       firstByteAtMs: this.#firstByteAtMs,

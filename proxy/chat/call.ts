@@ -90,6 +90,7 @@ export class ProviderCall implements UpstreamHandlers {
     if (this.#stream !== null) {
       const more = this.#stream.push(chunk)
       if (this.#stream.failed) this.#endStream(true)
+      else if (this.#stream.ended) this.#endStream(false)
       return more
     }
     this.#bytes += chunk.length

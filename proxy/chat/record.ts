@@ -1,4 +1,5 @@
 import type { CallRecord, SpanRecord, TokenBuckets } from '../../shared/spool/record.js'
+import type { InputTokens } from '../providers/adapter.js'
 import type { Admission } from './admit.js'
 import type { TraceContext } from './trace-context.js'
 
@@ -9,6 +10,8 @@ export interface Outcome {
   charged: boolean
   /** null: the provider did not say; then they are estimated from what was seen. */
   tokens: TokenBuckets | null
+  /** Known before the answer, while `tokens` is not. */
+  inputTokens: InputTokens | null
   outputBytes: number
   finishReason: string | null
   errorType: 'provider_error' | null
@@ -25,6 +28,7 @@ export const NOTHING: Outcome = {
   status: 'error',
   charged: false,
   tokens: null,
+  inputTokens: null,
   outputBytes: 0,
   finishReason: null,
   errorType: null,

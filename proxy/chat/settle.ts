@@ -16,7 +16,7 @@ const FAIR_SHARE_OF_ESTIMATE = 0.75
 export function settleCall(call: Recorded, outcome: Outcome, deps: Deps): number {
   const { admission } = call
   const known = outcome.charged ? outcome.tokens : NONE
-  const tokens = known ?? estimated(admission.estimate, outcome.outputBytes)
+  const tokens = known ?? estimated(admission.estimate, outcome)
   const cost = costNano(tokens, admission.target.model.prices)
 
   try {
@@ -44,7 +44,7 @@ export function settleCall(call: Recorded, outcome: Outcome, deps: Deps): number
   return cost
 }
 
-function estimated(estimate: Estimate, outputBytes: number): TokenBuckets {
+function estimated(estimate: Estimate, { inputTokens, outputBytes }: Outcome): TokenBuckets {
   const input = Math.ceil(estimate.promptTokens * FAIR_SHARE_OF_ESTIMATE)
-  return { input, cacheRead: 0, cacheWrite: 0, output: outputTokensOf(outputBytes) }
+  return { ...(inputTokens ?? { input, cacheRead: 0, cacheWrite: 0 }), output: outputTokensOf(outputBytes) }
 }

@@ -86,6 +86,8 @@ export interface Completion {
   value(): Record<string, unknown>
 }
 
+export type InputTokens = Omit<TokenBuckets, 'output'>
+
 /** Feed it the provider's bytes in any pieces; it gives the client's bytes. */
 export interface StreamReader {
   /** @returns bytes for the client, possibly empty. Never throws on hostile input: see `state`. */
@@ -103,6 +105,8 @@ export interface StreamState {
   /** An in-band error of the provider, or bytes that are not its format; nothing more may be sent as an answer. */
   failure: { message: string } | null
   tokens: TokenBuckets | null
+  /** What the prompt was counted as, where the vendor says so before the answer begins (Anthropic). */
+  inputTokens: InputTokens | null
   finishReason: string | null
   /**
    * Bytes of text, reasoning and tool arguments so far: what output is estimated from while usage is unknown. In streams

@@ -58,6 +58,7 @@ export class AnthropicStreamReader extends TranslatedStream {
     this.chunks.begin(asText(message.id), asText(message.model))
     this.chunks.open(0)
     this.#usage = { ...asObject(message.usage) }
+    this.state.inputTokens = anthropicBuckets(this.#usage)
   }
 
   #openBlock(index: unknown, block: Json): void {

@@ -1,5 +1,5 @@
 import type { TokenBuckets } from '../../shared/spool/record.js'
-import type { StreamState } from './adapter.js'
+import type { InputTokens, StreamState } from './adapter.js'
 import { ChunkAssembler } from './chunk-assembler.js'
 import type { Json } from './wire-values.js'
 
@@ -12,6 +12,7 @@ export class StreamProgress implements StreamState {
   ended = false
   failure: { message: string } | null = null
   tokens: TokenBuckets | null = null
+  inputTokens: InputTokens | null = null
   finishReason: string | null = null
   outputBytes = 0
   assemble: (() => Json) | null = null
