@@ -209,6 +209,7 @@ t.test('an announced change is waited for: the answer never shows the state befo
     ...cp.deps.ledger,
     publish: async (teamId: string, change: { epoch: number }) => {
       await cp.deps.ledger.publish(teamId, change)
+      if (asked !== null) return
       asked = ask(key, { knownEpoch: epoch, announcedEpoch: change.epoch })
       asked.then(() => {
         early = true

@@ -45,16 +45,16 @@ const committedEpoch = async ({ sql }: Deps, teamId: string) =>
 const outbox = async ({ sql }: Deps) =>
   (await sql`select epoch, revoked_ids from ledger_outbox order by epoch`).map(row => ({ ...row }))
 
-t.test('a change is announced before it is committed', async t => {
+t.test('a change is announced before it is committed, and once more after', async t => {
   const { deps, teamId, control } = await setUp(t)
   const before = await committedEpoch(deps, teamId)
-  let seenWhilePublishing = 0
+  const seenWhilePublishing: number[] = []
   control.beforePublish = async () => {
-    seenWhilePublishing = await committedEpoch(deps, teamId)
+    seenWhilePublishing.push(await committedEpoch(deps, teamId))
   }
   const result = await changeTeam(deps, teamId, async () => 'the answer')
   t.equal(result, 'the answer')
-  t.equal(seenWhilePublishing, before)
+  t.same(seenWhilePublishing, [before, before + 1])
   t.equal(await committedEpoch(deps, teamId), before + 1)
   t.equal((await deps.ledger.look(teamId, randomUUID())).epoch, before + 1)
 })
@@ -62,16 +62,11 @@ t.test('a change is announced before it is committed', async t => {
 t.test('concurrent writers of a team get epochs one after the other', async t => {
   const { deps, teamId, said, control } = await setUp(t)
   const before = await committedEpoch(deps, teamId)
-  let open = 0
-  control.beforePublish = async () => {
-    open += 1
-    t.equal(open, 1, 'one writer announces at a time')
-    await sleep(5)
-    open -= 1
-  }
+  control.beforePublish = () => sleep(5)
   await Promise.all([1, 2, 3, 4].map(n => changeTeam(deps, teamId, rename(`writer ${n}`))))
+  const firstSaid = [...new Set(said.map(change => change.epoch))]
   t.same(
-    said.map(change => change.epoch),
+    firstSaid,
     [1, 2, 3, 4].map(n => before + n),
   )
   t.equal(await committedEpoch(deps, teamId), before + 4)
