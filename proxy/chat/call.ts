@@ -172,8 +172,10 @@ export class ProviderCall implements UpstreamHandlers {
     if (this.#settled) return
     this.#settled = true
     this.#flight?.abort()
-    const retries = this.#flight?.retries ?? 0
-    const outcome: Outcome = { ...NOTHING, charged: true, errorCode: 'client_disconnected', retries }
+    const { retries = 0, sent = false } = this.#flight ?? {}
+    // A provider that was never reached, or was about to refuse, did no work.
+    const charged = sent && this.#status < 300
+    const outcome: Outcome = { ...NOTHING, charged, errorCode: 'client_disconnected', retries }
     settleCall(this.call, this.#stream?.outcome(outcome) ?? outcome, this.deps)
   }
 

@@ -44,6 +44,8 @@ export interface Flight {
   resume(): void
   /** How often the call was sent again: 0 or 1. */
   readonly retries: number
+  /** Whether it ever got a connection. Before that the provider knows nothing of it. */
+  readonly sent: boolean
 }
 
 export class UpstreamError extends Error {
@@ -167,6 +169,7 @@ class OriginPool {
 /** One call: undici's handler and the caller's handle in one object, as there is one per call on the hot path. */
 class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   retries = 0
+  sent = false
   #over = false
   #answered = false
   /** Set while a request is on a socket. */
@@ -200,6 +203,7 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
     this.#abort = abort
     // The caller left while a connection was being made.
     if (this.#over) abort()
+    else this.sent = true
   }
 
   onHeaders(status: number, raw: Buffer[], resume: () => void): boolean {

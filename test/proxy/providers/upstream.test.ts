@@ -365,3 +365,18 @@ function listening(t: Test, server: ReturnType<typeof createServer>): Promise<nu
     server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)),
   )
 }
+
+test('a call that never got a connection counts as unsent: who leaves before that owes nothing', async t => {
+  const fake = await startFakeProvider()
+  t.teardown(() => fake.stop())
+  fake.always({ hang: true })
+  const upstream = createUpstream({ privateHosts: 'allow', resolve: () => {} })
+  t.teardown(() => upstream.close())
+  const waiting = start(upstream, `http://nobody.test:${fake.port}`).flight
+  const hanging = start(upstream, fake.origin).flight
+  while (fake.requests.length === 0) await sleep(5)
+  t.same([waiting.sent, hanging.sent], [false, true])
+  waiting.abort()
+  hanging.abort()
+  t.equal(waiting.sent, false)
+})
