@@ -99,10 +99,12 @@ async function startSubjects(around: Surroundings, cleanUp: CleanUp[]): Promise<
   return subjects
 }
 
+/** Memory first, on processes that have done nothing yet; then CPU in interleaved rounds; then the rest, one by one. */
 async function measure(subjects: Subject[], scratch: string): Promise<Row[]> {
+  const resting = new Map<Subject, Resting>()
+  for (const subject of subjects) resting.set(subject, await rest(subject))
   const load = { connections: CONNECTIONS, bodyBytes: 0 }
   const rounds = new Map<Subject, Throughput[]>(subjects.map(subject => [subject, []]))
-  const idle = new Map(subjects.map(subject => [subject, residentMegabytes(subject.pids())]))
   for (const subject of subjects) await throughput(subject, { ...load, seconds: 2 }, scratch)
   for (let round = 1; round <= ROUNDS; round++) {
     for (const subject of subjects) {
@@ -113,29 +115,35 @@ async function measure(subjects: Subject[], scratch: string): Promise<Row[]> {
   }
   const rows: Row[] = []
   for (const subject of subjects) {
-    rows.push(await row(subject, subjects, rounds.get(subject) ?? [], idle.get(subject) ?? 0, scratch))
+    const seen = typical(rounds.get(subject) ?? [])
+    const others = await latencyAndLarge(subject, subjects[0], scratch)
+    rows.push({ name: subject.name, plain: seen, ...others, ...(resting.get(subject) as Resting) })
   }
   return rows
 }
 
-async function row(
+type Resting = Pick<Row, 'idleMegabytes' | 'streams'>
+
+async function rest(subject: Subject): Promise<Resting> {
+  const idleMegabytes = residentMegabytes(subject.pids())
+  if (subject.streamPath === null || subject.name === 'direct') return { idleMegabytes, streams: null }
+  console.log(`streams: ${subject.name}`)
+  const streams = await slowStreams(subject, STREAMS, quick ? 3 : 5)
+  return { idleMegabytes, streams }
+}
+
+async function latencyAndLarge(
   subject: Subject,
-  subjects: Subject[],
-  seen: Throughput[],
-  idleMegabytes: number,
+  straight: Subject | undefined,
   scratch: string,
-): Promise<Row> {
-  const [straight] = subjects
-  console.log(`latency, large body and streams: ${subject.name}`)
+): Promise<Pick<Row, 'large' | 'latency'>> {
+  console.log(`latency and large bodies: ${subject.name}`)
   const large = await throughput(subject, { seconds: SECONDS, connections: 16, bodyBytes: 100_000 }, scratch)
-  const isDirect = subject === straight || straight === undefined
   // The peer is saturated at the others' rate.
   const rate = { perSecond: subject.name.startsWith('@') ? 200 : 1_000, seconds: quick ? 3 : 6 }
-  const latency = isDirect ? null : await addedLatency(subject, straight, rate)
-  const streams =
-    subject.streamPath === null || isDirect ? null : await slowStreams(subject, STREAMS, quick ? 3 : 5)
+  if (subject === straight || straight === undefined) return { large, latency: null }
   await sleep(500)
-  return { name: subject.name, plain: typical(seen), large, latency, idleMegabytes, streams }
+  return { large, latency: await addedLatency(subject, straight, rate) }
 }
 
 /** The round with the median cost: its figures belong together. */

@@ -28,7 +28,17 @@ export interface Load {
 export async function throughput(subject: Subject, load: Load, scratch: string): Promise<Throughput> {
   const pids = subject.pids()
   const url = `http://127.0.0.1:${subject.port}`
-  const wrk = ['wrk', '-t1', `-c${load.connections}`, `-d${load.seconds}s`, '-s', script, url]
+  const wrk = [
+    'wrk',
+    '-t1',
+    `-c${load.connections}`,
+    `-d${load.seconds}s`,
+    '--timeout',
+    '20s',
+    '-s',
+    script,
+    url,
+  ]
   const env = {
     ...process.env,
     REQUEST_PATH: subject.path,
