@@ -1,0 +1,198 @@
+/**
+ * Budgets and limits under a stampede (invariants I1, I2, I3, I7, I8 of the reliability notes): two proxy processes on one
+ * port, a thousand calls at once, room for a hundred.
+ */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { type Test, test } from 'tap'
+import { connectSql, type Sql } from '../../control-plane/db/sql.js'
+import { createBudget, listBudgets } from '../../shared/contract/budgets.js'
+import { createModel } from '../../shared/contract/models.js'
+import { connectLedger } from '../../shared/ledger/connect.js'
+import type { BudgetSpend } from '../../shared/ledger/ledger.js'
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
+import { addVirtualKey, expect, type GatewayTeam, gatewayTeam } from '../support/gateway-team.js'
+import { testDatabase } from '../support/postgres.js'
+import { testRedis } from '../support/redis.js'
+import { type System, startSystem } from '../support/system.js'
+import { FRACTIONAL, priceNano, readEntries } from './books.js'
+import { type Client, createClient, type SeenCall } from './client.js'
+import { drained } from './gauges.js'
+import { startLoad, tally } from './load.js'
+
+const MODEL = 'gpt-fake'
+const NANO = 1e9
+const CALLS = 1_000
+/** Milliseconds per call at the provider: long enough for all of the stampede to be admitted or refused meanwhile. */
+const CONTENT = '[fault headDelay=300]'
+
+interface Scene {
+  system: System
+  fake: FakeProvider
+  team: GatewayTeam
+  sql: Sql
+  client: Client
+}
+
+async function scene(t: Test, redisUrl: string | undefined): Promise<Scene> {
+  const fake = await startFakeProvider()
+  t.teardown(() => fake.stop())
+  const { url: databaseUrl } = await testDatabase(t)
+  const system = await startSystem(t, {
+    databaseUrl,
+    ...(redisUrl !== undefined && { redisUrl }),
+    env: { PROXY_WORKERS: '2' },
+  })
+  const team = await gatewayTeam(system, 'openai_compatible', fake.baseUrl('openai'))
+  const { connectionId } = team
+  const body = { publicName: MODEL, connectionId, upstreamModel: MODEL, pricing: FRACTIONAL }
+  await expect(system, createModel, { as: team.apiKey, body })
+  const sql = connectSql(databaseUrl, { deadlineMs: 20_000, max: 2, name: 'agh-test' })
+  const client = createClient(system.baseUrl)
+  t.teardown(async () => {
+    await client.close()
+    await sql.end({ timeout: 1 })
+  })
+  return { system, fake, team, sql, client }
+}
+
+/** All at once, each from a connection of its own, so that the kernel spreads them over the processes. */
+async function stampede(client: Client, key: string, calls: number, content: string): Promise<SeenCall[]> {
+  const load = startLoad(client, calls, number =>
+    number < calls ? { key, model: MODEL, content, stream: number % 2 === 0, maxTokens: 6 } : null,
+  )
+  while (load.calls.length < calls) await sleep(20)
+  return [...load.calls]
+}
+
+async function budgetRace(t: Test, redisUrl: string | undefined): Promise<void> {
+  const it = await scene(t, redisUrl)
+  const { system, fake, team, sql, client } = it
+  const key = await addVirtualKey(system, team)
+  await stampede(client, key.key, 8, CONTENT)
+  await drained(system)
+  const spentBefore = (await readEntries(sql)).reduce((sum, entry) => sum + entry.costNano, 0)
+  // Room for two hundred calls at the price that the first eight had; a call holds about twice its price.
+  const limitUsd = Math.round((spentBefore + (spentBefore / 8) * 200) / 1e5) / 1e4
+  const capNano = Math.round(limitUsd * NANO)
+  for (const virtualKeyId of [null, key.id]) {
+    const body = { period: 'month', limitUsd, virtualKeyId } as const
+    await expect(system, createBudget, { as: team.apiKey, body })
+  }
+  const watched = await watchSpend(t, it, redisUrl)
+  const calls = await stampede(client, key.key, CALLS, CONTENT)
+  const peaks = await watched.stop()
+  await drained(system)
+
+  const admitted = calls.filter(call => call.outcome === 'complete')
+  const entries = await readEntries(sql)
+  const chargedNano = entries.reduce((sum, entry) => sum + entry.costNano, 0)
+  const billedNano = fake.bill.reduce((sum, bill) => sum + priceNano(bill, FRACTIONAL), 0)
+  const workers = readdirSync(join(system.dataDir, 'spool')).filter(name => /^\d/.test(name)).length
+  t.comment(
+    JSON.stringify({
+      outcomes: tally(calls),
+      capNano,
+      chargedNano,
+      billedNano,
+      peakNano: peaks.most,
+      polls: peaks.polls,
+    }),
+  )
+  t.equal(workers, 2, 'two processes served')
+  t.ok(admitted.length > 50 && admitted.length <= 210, `${admitted.length} calls were admitted`)
+  t.ok(
+    calls.every(call => call.outcome === 'complete' || call.status === 402),
+    'every other call was refused by the budget',
+  )
+  t.ok(peaks.most <= capNano, `I1: spent and held together never passed ${capNano}: ${peaks.most}`)
+  t.ok(chargedNano <= capNano, 'nor did the charges')
+  t.equal(fake.bill.length, 8 + admitted.length, 'I7: refused calls reached no provider')
+  t.equal(chargedNano, billedNano, 'the charges are the provider’s bill')
+  const figures = await watched.read()
+  t.same(
+    figures,
+    [
+      { settledNano: chargedNano, heldNano: 0 },
+      { settledNano: chargedNano, heldNano: 0 },
+    ],
+    'I2, I3',
+  )
+  const budgets = await expect(system, listBudgets, { as: team.apiKey })
+  t.ok(budgets.every(budget => Math.round(budget.spendUsd * NANO) === chargedNano))
+  t.equal(await system.proxy.end('SIGTERM'), 0)
+}
+
+/** Reads the ledger again and again, beside everybody else. */
+async function watchSpend(t: Test, { system, team, sql }: Scene, redisUrl: string | undefined) {
+  const log = pino({ level: 'silent' })
+  const ledger = await connectLedger({ redisUrl, databaseUrl: system.databaseUrl, deadlineMs: 10_000, log })
+  t.teardown(() => ledger.close())
+  const [row] = await sql<{ id: string }[]>`select id from teams`
+  const budgets = await expect(system, listBudgets, { as: team.apiKey })
+  const read = () =>
+    ledger.spend(
+      row?.id ?? '',
+      budgets.map(budget => ({ budgetId: budget.id, period: budget.period })),
+    )
+  const used = (figures: readonly (BudgetSpend | null)[]) =>
+    Math.max(...figures.map(figure => (figure?.settledNano ?? 0) + (figure?.heldNano ?? 0)))
+  let stopping = false
+  let most = 0
+  let polls = 0
+  const watching = (async () => {
+    for (; !stopping; polls++) {
+      most = Math.max(most, used(await read()))
+      await sleep(2)
+    }
+  })()
+  return {
+    read,
+    async stop() {
+      stopping = true
+      await watching
+      return { most, polls }
+    },
+  }
+}
+
+async function rateRace(t: Test, redisUrl: string | undefined): Promise<void> {
+  const { system, fake, team, client } = await scene(t, redisUrl)
+  const maxRpm = 60
+  const key = await addVirtualKey(system, team, { maxRpm })
+  const calls = [
+    ...(await stampede(client, key.key, 300, 'Hi')),
+    ...(await stampede(client, key.key, 300, 'Hi')),
+  ]
+  const admitted = calls.filter(call => call.outcome === 'complete')
+  t.comment(tally(calls))
+  t.equal(admitted.length, maxRpm, 'I8: as many as allowed, and not one more')
+  t.equal(fake.bill.length, maxRpm, 'I7: refused calls reached no provider')
+  const refused = calls.filter(call => call.outcome !== 'complete')
+  t.ok(refused.every(call => call.errorCode === 'RATE_LIMITED' && Number(call.headers['retry-after']) >= 1))
+  const remaining = admitted.map(call => Number(call.headers['x-gateway-ratelimit-remaining']))
+  t.same(
+    remaining.sort((a, b) => a - b),
+    Array.from({ length: maxRpm }, (_, left) => left),
+    'each admitted call was told another number of requests left',
+  )
+  t.equal(await system.proxy.end('SIGTERM'), 0)
+}
+
+test('a thousand calls at once on a budget for a hundred', { timeout: 120_000 }, async t => {
+  await t.test('on Redis', async t => {
+    const redis = testRedis(t)
+    if (redis !== null) await budgetRace(t, redis.url)
+  })
+  await t.test('on PostgreSQL', async t => budgetRace(t, undefined))
+})
+
+test('a request limit over two processes', { timeout: 60_000 }, async t => {
+  await t.test('on Redis', async t => {
+    const redis = testRedis(t)
+    if (redis !== null) await rateRace(t, redis.url)
+  })
+  await t.test('on PostgreSQL', async t => rateRace(t, undefined))
+})

@@ -1,0 +1,264 @@
+/**
+ * What calls see while the ledger's Redis is frozen, gone, or has forgotten everything (spec 4, LEDGER_DOWN; reliability
+ * notes, 2.6): on real processes, under load, on a Redis of the test's own.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { type Test, test } from 'tap'
+import { connectSql, type Sql } from '../../control-plane/db/sql.js'
+import { reconcileLedger } from '../../control-plane/ledger/reconcile.js'
+import { createBudget, listBudgets, updateBudget } from '../../shared/contract/budgets.js'
+import { revokeVirtualKey } from '../../shared/contract/virtual-keys.js'
+import { connectLedger } from '../../shared/ledger/connect.js'
+import { type OwnServer, ownRedis } from '../shared/ledger/own-servers.js'
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
+import { addModel, addVirtualKey, expect, type GatewayTeam, gatewayTeam } from '../support/gateway-team.js'
+import { testDatabase } from '../support/postgres.js'
+import { testRedis } from '../support/redis.js'
+import { type System, startSystem } from '../support/system.js'
+import { readEntries } from './books.js'
+import { type Client, createClient, type SeenCall } from './client.js'
+import { drained } from './gauges.js'
+import { type Load, startLoad, tally } from './load.js'
+
+const MODEL = 'gpt-fake'
+const NANO = 1e9
+const OUTAGE_MS = 4_000
+const CALLERS = 12
+
+type Mode = 'closed' | 'open'
+type Outage = 'frozen' | 'stopped'
+
+interface Scene {
+  redis: OwnServer
+  system: System
+  fake: FakeProvider
+  team: GatewayTeam
+  sql: Sql
+  client: Client
+}
+
+interface Key {
+  id: string
+  key: string
+  budgetId: string
+}
+
+async function scene(t: Test, ledgerDown: Mode): Promise<Scene> {
+  const fake = await startFakeProvider()
+  t.teardown(() => fake.stop())
+  const redis = await ownRedis(t)
+  const { url: databaseUrl } = await testDatabase(t)
+  const system = await startSystem(t, {
+    redisUrl: redis.reach.redisUrl ?? '',
+    databaseUrl,
+    env: { LEDGER_DOWN: ledgerDown },
+  })
+  const team = await gatewayTeam(system, 'openai_compatible', fake.baseUrl('openai'))
+  await addModel(system, team, MODEL)
+  const sql = connectSql(databaseUrl, { deadlineMs: 20_000, max: 2, name: 'agh-test' })
+  const client = createClient(system.baseUrl)
+  t.teardown(async () => {
+    await client.close()
+    await sql.end({ timeout: 1 })
+  })
+  return { redis, system, fake, team, sql, client }
+}
+
+async function budgetedKey({ system, team }: Scene, limitUsd: number): Promise<Key> {
+  const key = await addVirtualKey(system, team)
+  const body = { period: 'total', limitUsd, virtualKeyId: key.id } as const
+  const budget = await expect(system, createBudget, { as: team.apiKey, body })
+  return { ...key, budgetId: budget.id }
+}
+
+/** Half of the calls with the first key, half with the second; the token tells which. */
+const startCallers = (client: Client, keys: Record<string, string>): Load =>
+  startLoad(client, CALLERS, number => {
+    const names = Object.keys(keys)
+    const name = names[number % names.length] ?? ''
+    const content = '[fault headDelay=30 chunkDelay=2]'
+    const asking = { key: keys[name] ?? '', model: MODEL, content, maxTokens: 6 }
+    return { ...asking, token: `${name}-${number}`, stream: number % 4 < 2 }
+  })
+
+const callsOf = (load: Load, name: string) => load.calls.filter(call => call.token.startsWith(`${name}-`))
+const failed = (calls: readonly SeenCall[]) => calls.filter(call => call.outcome !== 'complete')
+const tookMs = (call: SeenCall) => call.endedAtMs - call.startedAtMs
+
+function quantile(calls: readonly SeenCall[], share: number): number {
+  const sorted = calls.map(tookMs).sort((a, b) => a - b)
+  return Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0)
+}
+
+/** Asks with one key, again and again, until an answer with that status; every status on the way is kept. */
+async function askUntil(client: Client, key: string, status: number, limitMs: number) {
+  const startedAt = performance.now()
+  const statuses: number[] = []
+  while (statuses.at(-1) !== status && performance.now() - startedAt < limitMs) {
+    if (statuses.length > 0) await sleep(50)
+    const asking = { token: 'probe', key, model: MODEL, content: 'Hi', stream: false }
+    statuses.push((await client.ask(asking)).status)
+  }
+  return { statuses, afterMs: Math.round(performance.now() - startedAt) }
+}
+
+async function outage(t: Test, how: Outage, mode: Mode): Promise<void> {
+  const it = await scene(t, mode)
+  const { redis, system, team, client } = it
+  const free = await addVirtualKey(system, team)
+  const budgeted = await budgetedKey(it, 1000)
+  const lowered = await budgetedKey(it, 1000)
+  const doomed = await addVirtualKey(system, team)
+  for (const { key } of [lowered, doomed]) await askUntil(client, key, 200, 1_000)
+  const load = startCallers(client, { free: free.key, budgeted: budgeted.key })
+  t.teardown(() => load.stop())
+  await sleep(1_000)
+
+  const downAtMs = performance.now()
+  if (how === 'frozen') redis.freeze()
+  else await redis.kill()
+  await sleep(500)
+  const changedFrom = performance.now()
+  await expect(system, revokeVirtualKey, { as: team.apiKey, params: { id: doomed.id } })
+  await expect(system, updateBudget, {
+    as: team.apiKey,
+    params: { id: lowered.budgetId },
+    body: { limitUsd: 0 },
+  })
+  const changesTookMs = Math.round(performance.now() - changedFrom)
+  const revoked = await askUntil(client, doomed.key, 401, 3_000)
+  await sleep(Math.max(0, downAtMs + OUTAGE_MS - performance.now()))
+  const watching = askUntil(client, lowered.key, 402, 8_000)
+  const upAtMs = performance.now()
+  if (how === 'frozen') redis.thaw()
+  else await redis.start()
+  const first = await watching
+  const afterwards = await askUntil(client, doomed.key, 401, 1)
+  await sleep(1_500)
+  await load.stop()
+
+  const refused = failed(callsOf(load, 'budgeted'))
+  const recoveredMs = Math.round(Math.max(upAtMs, ...refused.map(call => call.endedAtMs)) - upAtMs)
+  const during = callsOf(load, 'free').filter(call => call.startedAtMs > downAtMs && call.endedAtMs < upAtMs)
+  const figures = {
+    free: { during: during.length, p50: quantile(during, 0.5), p99: quantile(during, 0.99) },
+    budgeted: tally(callsOf(load, 'budgeted')),
+    refusedMs: { p50: quantile(refused, 0.5), p99: quantile(refused, 0.99), max: quantile(refused, 1) },
+    changesTookMs,
+    revokedAfterMs: revoked.afterMs,
+    loweredAfter: first,
+    recoveredMs,
+  }
+  t.comment(JSON.stringify(figures))
+
+  t.equal(failed(callsOf(load, 'free')).length, 0, 'a key without limits never fails')
+  t.ok(during.length > 20, 'it is served all the while')
+  t.ok(changesTookMs < 4_000, 'changes are taken all the while')
+  t.equal(revoked.statuses.at(-1), 401, 'a revoked key without limits is refused during the outage')
+  t.ok(revoked.afterMs <= 2_000, `after ${revoked.afterMs} ms`)
+  t.same(afterwards.statuses, [401], 'and stays refused')
+  t.equal(first.statuses.at(-1), 402, 'a lowered limit holds when the ledger is back')
+  t.ok(recoveredMs <= 5_000, `recovered after ${recoveredMs} ms`)
+  if (mode === 'closed') checkClosed(t, refused, first.statuses)
+  await checkBooks(t, it, load, mode)
+}
+
+function checkClosed(t: Test, refused: readonly SeenCall[], lowered: readonly number[]): void {
+  t.ok(refused.length > 20, 'calls with a budget are refused')
+  const isRight = (call: SeenCall) =>
+    call.status === 503 && call.errorCode === 'LEDGER_UNAVAILABLE' && Number(call.headers['retry-after']) >= 1
+  t.ok(refused.every(isRight), `all of them with 503: ${tally(refused)}`)
+  // 250 ms of deadline; the rest is what a busy machine adds.
+  t.ok(quantile(refused, 0.5) <= 300 && quantile(refused, 0.99) <= 600, 'and soon')
+  t.ok(!lowered.includes(200), `the first call that is judged meets the new limit: ${lowered}`)
+}
+
+/** After a drain and one run of the reconciler the budgets show what was charged. */
+async function checkBooks(t: Test, it: Scene, load: Load, mode: Mode): Promise<void> {
+  const { system, sql, team } = it
+  await drained(system)
+  await reconcile(t, it, 500)
+  const entries = await readEntries(sql)
+  const names = new Map(entries.map(entry => [entry.token, entry]))
+  const complete = load.calls.filter(call => call.outcome === 'complete')
+  t.ok(
+    complete.every(call => names.has(call.token)),
+    'every answered call is charged',
+  )
+  for (const budget of await expect(system, listBudgets, { as: team.apiKey })) {
+    const own = entries.filter(entry => entry.virtualKeyId === budget.virtualKeyId)
+    const charged = own.reduce((sum, entry) => sum + entry.costNano, 0)
+    t.equal(Math.round(budget.spendUsd * NANO), charged, 'spendUsd is what was charged')
+  }
+  const bypassed = entries.filter(entry => entry.ledgerBypassed)
+  if (mode === 'closed') {
+    t.same(bypassed, [])
+    return
+  }
+  t.equal(failed(callsOf(load, 'budgeted')).length, 0, 'a key with a budget is let through')
+  t.ok(bypassed.length > 20, 'and its spans say so')
+  t.ok(bypassed.every(entry => entry.virtualKeyId !== null && !entry.token?.startsWith('free')))
+}
+
+async function reconcile(t: Test, { redis, sql }: Scene, graceMs: number): Promise<void> {
+  const log = pino({ level: 'silent' })
+  const ledger = await connectLedger({ ...redis.reach, deadlineMs: 5_000, log })
+  t.teardown(() => ledger.close())
+  await reconcileLedger({ sql, ledger, log, now: Date.now }, graceMs)
+}
+
+for (const how of ['frozen', 'stopped'] as const) {
+  for (const mode of ['closed', 'open'] as const) {
+    test(`a ${how} Redis with LEDGER_DOWN=${mode}`, { timeout: 60_000 }, async t => {
+      if (testRedis(t) !== null) await outage(t, how, mode)
+    })
+  }
+}
+
+test('a flush of Redis under load admits no more than what was in flight or unshipped, and the figures come back', async t => {
+  if (testRedis(t) === null) return
+  const it = await scene(t, 'closed')
+  const { redis, system, team, sql, client, fake } = it
+  // A call costs 340 micro-dollars: room for some 580.
+  const limitUsd = 0.2
+  const key = await budgetedKey(it, limitUsd)
+  const admin = new Redis(redis.reach.redisUrl ?? '')
+  t.teardown(() => admin.disconnect())
+  const load = startCallers(client, { budgeted: key.key })
+  t.teardown(() => load.stop())
+  const flushes: number[] = []
+  for (let flush = 0; flush < 4; flush++) {
+    await sleep(400)
+    await admin.flushall()
+    flushes.push(Date.now())
+  }
+  const deadline = performance.now() + 20_000
+  while (load.calls.slice(-100).some(call => call.status !== 402) && performance.now() < deadline)
+    await sleep(100)
+  await load.stop()
+  await drained(system)
+  await reconcile(t, it, 3_000)
+
+  const entries = await readEntries(sql)
+  const charged = entries.reduce((sum, entry) => sum + entry.costNano, 0)
+  const missed = flushes.map(at =>
+    entries
+      // An insert that had begun was not committed yet.
+      .filter(entry => entry.admittedAtMs <= at + 50 && entry.recordedAtMs > at - 100)
+      .reduce((sum, entry) => sum + entry.costNano, 0),
+  )
+  const bound = missed.reduce((sum, nano) => sum + nano, limitUsd * NANO)
+  const [budget] = await expect(system, listBudgets, { as: team.apiKey })
+  t.comment(JSON.stringify({ calls: tally(load.calls), charged, cap: limitUsd * NANO, missed, bound }))
+  const strange = load.calls.filter(call => call.outcome !== 'complete' && call.status !== 402)
+  t.equal(strange.length, 0, `nothing but answers and 402: ${tally(strange)}`)
+  t.ok(
+    load.calls.slice(-50).every(call => call.status === 402),
+    'the budget ends the load',
+  )
+  t.ok(charged <= bound, `${charged} charged, ${bound} allowed`)
+  t.equal(entries.length, fake.bill.length, 'refused calls reached no provider')
+  t.equal(Math.round((budget?.spendUsd ?? 0) * NANO), charged, 'I11: the ledger equals the charges again')
+})
