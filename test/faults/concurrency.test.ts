@@ -7,56 +7,23 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type Test, test } from 'tap'
-import { connectSql, type Sql } from '../../control-plane/db/sql.js'
 import { createBudget, listBudgets } from '../../shared/contract/budgets.js'
-import { createModel } from '../../shared/contract/models.js'
 import { connectLedger } from '../../shared/ledger/connect.js'
 import type { BudgetSpend } from '../../shared/ledger/ledger.js'
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
-import { addVirtualKey, expect, type GatewayTeam, gatewayTeam } from '../support/gateway-team.js'
-import { testDatabase } from '../support/postgres.js'
+import { addVirtualKey, expect } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
-import { type System, startSystem } from '../support/system.js'
 import { FRACTIONAL, priceNano, readEntries } from './books.js'
-import { type Client, createClient, type SeenCall } from './client.js'
+import type { Client, SeenCall } from './client.js'
 import { drained, until } from './gauges.js'
 import { startLoad, tally } from './load.js'
+import { MODEL, NANO, type Scene, scene } from './scene.js'
 
-const MODEL = 'gpt-fake'
-const NANO = 1e9
 const CALLS = 1_000
 /** Milliseconds per call at the provider: long enough for all of the stampede to be admitted or refused meanwhile. */
 const CONTENT = '[fault headDelay=300]'
 
-interface Scene {
-  system: System
-  fake: FakeProvider
-  team: GatewayTeam
-  sql: Sql
-  client: Client
-}
-
-async function scene(t: Test, redisUrl: string | undefined): Promise<Scene> {
-  const fake = await startFakeProvider()
-  t.teardown(() => fake.stop())
-  const { url: databaseUrl } = await testDatabase(t)
-  const system = await startSystem(t, {
-    databaseUrl,
-    ...(redisUrl !== undefined && { redisUrl }),
-    env: { PROXY_WORKERS: '2' },
-  })
-  const team = await gatewayTeam(system, 'openai_compatible', fake.baseUrl('openai'))
-  const { connectionId } = team
-  const body = { publicName: MODEL, connectionId, upstreamModel: MODEL, pricing: FRACTIONAL }
-  await expect(system, createModel, { as: team.apiKey, body })
-  const sql = connectSql(databaseUrl, { deadlineMs: 20_000, max: 2, name: 'agh-test' })
-  const client = createClient(system.baseUrl)
-  t.teardown(async () => {
-    await client.close()
-    await sql.end({ timeout: 1 })
-  })
-  return { system, fake, team, sql, client }
-}
+const twoProcesses = (t: Test, redisUrl: string | undefined): Promise<Scene> =>
+  scene(t, { ...(redisUrl !== undefined && { redisUrl }), env: { PROXY_WORKERS: '2' } })
 
 type Figures = readonly (BudgetSpend | null)[]
 
@@ -73,7 +40,7 @@ async function stampede(client: Client, key: string, calls: number, content: str
 }
 
 async function budgetRace(t: Test, redisUrl: string | undefined): Promise<void> {
-  const it = await scene(t, redisUrl)
+  const it = await twoProcesses(t, redisUrl)
   const { system, fake, team, sql, client } = it
   const key = await addVirtualKey(system, team)
   await stampede(client, key.key, 8, CONTENT)
@@ -133,15 +100,14 @@ async function budgetRace(t: Test, redisUrl: string | undefined): Promise<void> 
 }
 
 /** Reads the ledger again and again, beside everybody else. */
-async function watchSpend(t: Test, { system, team, sql }: Scene, redisUrl: string | undefined) {
+async function watchSpend(t: Test, { system, team, teamId }: Scene, redisUrl: string | undefined) {
   const log = pino({ level: 'silent' })
   const ledger = await connectLedger({ redisUrl, databaseUrl: system.databaseUrl, deadlineMs: 10_000, log })
   t.teardown(() => ledger.close())
-  const [row] = await sql<{ id: string }[]>`select id from teams`
   const budgets = await expect(system, listBudgets, { as: team.apiKey })
   const read = () =>
     ledger.spend(
-      row?.id ?? '',
+      teamId,
       budgets.map(budget => ({ budgetId: budget.id, period: budget.period })),
     )
   const used = (figures: Figures) =>
@@ -166,7 +132,7 @@ async function watchSpend(t: Test, { system, team, sql }: Scene, redisUrl: strin
 }
 
 async function rateRace(t: Test, redisUrl: string | undefined): Promise<void> {
-  const { system, fake, team, client } = await scene(t, redisUrl)
+  const { system, fake, team, client } = await twoProcesses(t, redisUrl)
   const maxRpm = 60
   const key = await addVirtualKey(system, team, { maxRpm })
   const calls = [

@@ -6,29 +6,26 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type Test, test } from 'tap'
-import { connectSql, type Sql } from '../../control-plane/db/sql.js'
 import { createBudget, listBudgets } from '../../shared/contract/budgets.js'
-import { createModel } from '../../shared/contract/models.js'
 import { connectLedger } from '../../shared/ledger/connect.js'
 import { HOLD_TTL_MS } from '../../shared/ledger/ledger.js'
-import { type BillEntry, type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
-import { addVirtualKey, expect, type GatewayTeam, gatewayTeam } from '../support/gateway-team.js'
+import type { BillEntry, FakeProvider } from '../support/fake-provider.js'
+import { addVirtualKey, expect } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
-import { type System, startSystem } from '../support/system.js'
-import { type Entry, FRACTIONAL, grouped, priceNano, readEntries, readTotals } from './books.js'
-import { createClient, type SeenCall } from './client.js'
+import type { System } from '../support/system.js'
+import { type Entry, FRACTIONAL, grouped, priceNano, readEntries, readTotals, type Totals } from './books.js'
+import type { SeenCall } from './client.js'
 import { drained, until } from './gauges.js'
 import { type Load, startLoad, tally } from './load.js'
 import { isAlive, type MortalPostgres, mortalPostgres } from './mortal-postgres.js'
 import { type Chance, chance } from './random.js'
+import { MODEL, NANO, type Scene, scene } from './scene.js'
 
-const MODEL = 'gpt-fake'
 const ROUNDS = 20
 const CALLERS = 16
 /** The next kill comes at a moment drawn from this stretch after everything was up again. */
 const QUIET_MS = 1_200
 const DOWN_MS = 300
-const NANO = 1e9
 
 type Victim = 'proxy' | 'control plane' | 'PostgreSQL'
 
@@ -43,37 +40,25 @@ interface Kill {
   live: number
 }
 
-interface Scene {
-  fake: FakeProvider
+interface MortalScene extends Scene {
   postgres: MortalPostgres
-  system: System
-  team: GatewayTeam
   keys: { id: string; key: string }[]
-  sql: Sql
 }
 
-async function scene(t: Test, redisUrl: string): Promise<Scene> {
-  const fake = await startFakeProvider()
-  t.teardown(() => fake.stop())
+async function mortalScene(t: Test, redisUrl: string): Promise<MortalScene> {
   const postgres = await mortalPostgres(t)
-  const system = await startSystem(t, { databaseUrl: postgres.url, redisUrl })
-  const team = await gatewayTeam(system, 'openai_compatible', fake.baseUrl('openai'))
-  const { connectionId } = team
-  const body = { publicName: MODEL, connectionId, upstreamModel: MODEL, pricing: FRACTIONAL }
-  await expect(system, createModel, { as: team.apiKey, body })
+  const it = await scene(t, { databaseUrl: postgres.url, redisUrl })
+  const { system, team } = it
   const keys = [await addVirtualKey(system, team), await addVirtualKey(system, team)]
-  const scopes = [null, ...keys.map(key => key.id)]
-  for (const virtualKeyId of scopes) {
-    const budget = { period: 'total', limitUsd: 1000, virtualKeyId } as const
-    await expect(system, createBudget, { as: team.apiKey, body: budget })
+  for (const virtualKeyId of [null, ...keys.map(key => key.id)]) {
+    const body = { period: 'total', limitUsd: 1000, virtualKeyId } as const
+    await expect(system, createBudget, { as: team.apiKey, body })
   }
-  const sql = connectSql(postgres.url, { deadlineMs: 20_000, max: 2, name: 'agh-test' })
-  t.teardown(() => sql.end({ timeout: 1 }))
-  return { fake, postgres, system, team, keys, sql }
+  return { ...it, postgres, keys }
 }
 
 /** Plain and streamed, of many sizes and speeds; one in sixteen goes away early, one in five joins a shared trace. */
-function startCallers({ keys }: Scene, client: ReturnType<typeof createClient>, luck: Chance): Load {
+function startCallers({ keys, client }: MortalScene, luck: Chance): Load {
   const traces = Array.from({ length: 12 }, () => randomUUID())
   return startLoad(client, CALLERS, number => {
     const speed = `headDelay=${luck.between(5, 60)} chunkDelay=${luck.between(1, 8)}`
@@ -89,8 +74,8 @@ function startCallers({ keys }: Scene, client: ReturnType<typeof createClient>, 
   })
 }
 
-async function killRounds(scene: Scene, load: Load, luck: Chance): Promise<Kill[]> {
-  const { system, postgres } = scene
+async function killRounds(it: MortalScene, load: Load, luck: Chance): Promise<Kill[]> {
+  const { system, postgres } = it
   const { proxy, controlPlane } = system
   const victims: Record<Victim, { kill(): Promise<unknown>; start(): Promise<void> }> = {
     proxy: { kill: () => proxy.end('SIGKILL'), start: () => proxy.start() },
@@ -154,73 +139,45 @@ test('twenty kills lose no charge and double none', { timeout: 240_000 }, async 
   if (redis === null) return
   const luck = chance()
   t.comment(`TEST_SEED=${luck.seed}`)
-  const it = await scene(t, redis.url)
-  const { system, fake, sql, team } = it
-  const client = createClient(system.baseUrl)
-  t.teardown(() => client.close())
+  const it = await mortalScene(t, redis.url)
   const startedAt = performance.now()
-  const load = startCallers(it, client, chance(luck.seed + 1))
+  const load = startCallers(it, chance(luck.seed + 1))
   t.teardown(() => load.stop())
   const kills = await killRounds(it, load, luck)
   await load.stop()
   const loadSeconds = (performance.now() - startedAt) / 1000
-  await drained(system)
-  const [entries, totals] = [await readEntries(sql), await readTotals(sql)]
+  await drained(it.system)
+  const [entries, totals] = [await readEntries(it.sql), await readTotals(it.sql)]
   const { calls } = load
-  comment(t, { kills, calls, entries, bill: fake.bill, loadSeconds })
+  comment(t, { kills, calls, entries, bill: it.fake.bill, loadSeconds })
 
-  await t.test('the programs that were not killed lived on', async t => {
-    for (const program of [system.proxy, system.controlPlane]) {
-      t.ok(isAlive(program.pid))
-      t.notMatch(program.output(), /unhandled|uncaught/i)
-    }
-    const failed = calls.filter(({ outcome }) => outcome !== 'complete' && outcome !== 'left')
-    const strange = failed.filter(call => !metsKill(call, kills))
-    // Redis missed its deadline of 250 ms: on a machine that runs other tests too that may happen, and is answered so.
-    const isBusy = (call: SeenCall) => call.errorCode === 'LEDGER_UNAVAILABLE'
-    const unexplained = strange.filter(call => !isBusy(call))
-    t.equal(unexplained.length, 0, `every failed call met a dead proxy; ${tally(unexplained)}`)
-    t.ok(strange.length < calls.length / 100, tally(strange))
-  })
-
-  await t.test('the charges agree with the provider’s bill', async t =>
-    checkBill(t, calls, kills, entries, fake),
+  await t.test('the programs that were not killed lived on', async t =>
+    checkPrograms(t, it.system, calls, kills),
   )
-
-  await t.test('sums, spans, traces and rollups agree with the charges', async t => {
-    const sum = entries.reduce((total, entry) => total + entry.costNano, 0)
-    t.equal(entries.length, totals.charges, 'every charge has one span')
-    t.ok(entries.every(entry => entry.token !== null && entry.spanCostNano === entry.costNano))
-    t.match(totals, { chargesNano: sum, spendByDayNano: sum, spendByDayRequests: entries.length })
-    t.match(totals, { spans: entries.length, wrongTraces: 0, spansWithoutTrace: 0, deadLetters: 0 })
-  })
-
-  await t.test('budgets show what was charged, and no reservation is left', async t => {
-    const ledger = await connectLedger({ redisUrl: redis.url, log: pino({ level: 'silent' }) })
-    t.teardown(() => ledger.close())
-    const [row] = await sql<{ id: string }[]>`select id from teams`
-    const charged = (keyId: string | null) =>
-      entries
-        .filter(entry => keyId === null || entry.virtualKeyId === keyId)
-        .reduce((sum, entry) => sum + entry.costNano, 0)
-    const spends = () => expect(system, listBudgets, { as: team.apiKey })
-    // I3: the control plane reconciles every minute.
-    const reconciled = await until('spendUsd = charges', 120_000, spends, budgets =>
-      budgets.every(budget => Math.round(budget.spendUsd * NANO) === charged(budget.virtualKeyId)),
-    )
-    t.equal(reconciled.length, 3)
-    const held = () =>
-      ledger.spend(
-        row?.id ?? '',
-        reconciled.map(budget => ({ budgetId: budget.id, period: 'total' as const })),
-      )
-    const lastKill = kills.findLast(kill => kill.victim === 'proxy')?.goneMs ?? 0
-    const left = HOLD_TTL_MS + 20_000 - (performance.now() - lastKill)
-    await until('no holds', Math.max(left, 1_000), held, figures =>
-      figures.every(figure => figure?.heldNano === 0),
-    )
-  })
+  await t.test('the charges agree with the provider’s bill', async t =>
+    checkBill(t, calls, kills, entries, it.fake),
+  )
+  await t.test('sums, spans, traces and rollups agree with the charges', async t =>
+    checkSums(t, entries, totals),
+  )
+  await t.test('budgets show what was charged, and no reservation is left', async t =>
+    checkBudgets(t, it, redis.url, kills, entries),
+  )
 })
+
+async function checkPrograms(t: Test, system: System, calls: readonly SeenCall[], kills: readonly Kill[]) {
+  for (const program of [system.proxy, system.controlPlane]) {
+    t.ok(isAlive(program.pid))
+    t.notMatch(program.output(), /unhandled|uncaught/i)
+  }
+  const failed = calls.filter(({ outcome }) => outcome !== 'complete' && outcome !== 'left')
+  const strange = failed.filter(call => !metsKill(call, kills))
+  // Redis missed its deadline of 250 ms: on a machine that runs other tests too that may happen, and is answered so.
+  const isBusy = (call: SeenCall) => call.errorCode === 'LEDGER_UNAVAILABLE'
+  const unexplained = strange.filter(call => !isBusy(call))
+  t.equal(unexplained.length, 0, `every failed call met a dead proxy; ${tally(unexplained)}`)
+  t.ok(strange.length < calls.length / 100, tally(strange))
+}
 
 /** Invariants I4 and I5 of the reliability notes. */
 function checkBill(
@@ -273,6 +230,42 @@ function checkBill(
   const uncharged = fake.bill.filter(bill => !byToken.has(bill.user ?? ''))
   const unexplained = uncharged.filter(bill => !wasInFlight(seen.get(bill.user ?? ''), kills))
   t.same(unexplained, [], 'only calls in flight when the proxy was killed went without a charge')
+}
+
+async function checkSums(t: Test, entries: readonly Entry[], totals: Totals) {
+  const sum = entries.reduce((total, entry) => total + entry.costNano, 0)
+  t.equal(entries.length, totals.charges, 'every charge has one span')
+  t.ok(entries.every(entry => entry.token !== null && entry.spanCostNano === entry.costNano))
+  t.match(totals, { chargesNano: sum, spendByDayNano: sum, spendByDayRequests: entries.length })
+  t.match(totals, { spans: entries.length, wrongTraces: 0, spansWithoutTrace: 0, deadLetters: 0 })
+}
+
+/** Invariants I2 and I3. The control plane reconciles every minute, and orphaned reservations live for one. */
+async function checkBudgets(
+  t: Test,
+  { system, team, teamId }: Scene,
+  redisUrl: string,
+  kills: readonly Kill[],
+  entries: readonly Entry[],
+) {
+  const ledger = await connectLedger({ redisUrl, log: pino({ level: 'silent' }) })
+  t.teardown(() => ledger.close())
+  const charged = (keyId: string | null) =>
+    entries
+      .filter(entry => keyId === null || entry.virtualKeyId === keyId)
+      .reduce((sum, entry) => sum + entry.costNano, 0)
+  const spends = () => expect(system, listBudgets, { as: team.apiKey })
+  const reconciled = await until('spendUsd = charges', 120_000, spends, budgets =>
+    budgets.every(budget => Math.round(budget.spendUsd * NANO) === charged(budget.virtualKeyId)),
+  )
+  t.equal(reconciled.length, 3)
+  const budgets = reconciled.map(({ id, period }) => ({ budgetId: id, period }))
+  const lastKill = kills.findLast(kill => kill.victim === 'proxy')?.goneMs ?? 0
+  const leftMs = HOLD_TTL_MS + 20_000 - (performance.now() - lastKill)
+  const held = () => ledger.spend(teamId, budgets)
+  await until('no holds', Math.max(leftMs, 1_000), held, figures =>
+    figures.every(figure => figure?.heldNano === 0),
+  )
 }
 
 function comment(

@@ -6,37 +6,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { type Test, test } from 'tap'
-import { connectSql, type Sql } from '../../control-plane/db/sql.js'
 import { reconcileLedger } from '../../control-plane/ledger/reconcile.js'
 import { createBudget, listBudgets, updateBudget } from '../../shared/contract/budgets.js'
 import { revokeVirtualKey } from '../../shared/contract/virtual-keys.js'
 import { connectLedger } from '../../shared/ledger/connect.js'
 import { type OwnServer, ownRedis } from '../shared/ledger/own-servers.js'
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
-import { addModel, addVirtualKey, expect, type GatewayTeam, gatewayTeam } from '../support/gateway-team.js'
-import { testDatabase } from '../support/postgres.js'
+import { addVirtualKey, expect } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
-import { type System, startSystem } from '../support/system.js'
 import { readEntries } from './books.js'
-import { type Client, createClient, type SeenCall } from './client.js'
+import type { Client, SeenCall } from './client.js'
 import { drained } from './gauges.js'
 import { type Load, startLoad, tally } from './load.js'
+import { MODEL, NANO, type Scene, scene } from './scene.js'
 
-const MODEL = 'gpt-fake'
-const NANO = 1e9
 const OUTAGE_MS = 4_000
 const CALLERS = 12
 
 type Mode = 'closed' | 'open'
 type Outage = 'frozen' | 'stopped'
 
-interface Scene {
+interface DownScene extends Scene {
   redis: OwnServer
-  system: System
-  fake: FakeProvider
-  team: GatewayTeam
-  sql: Sql
-  client: Client
 }
 
 interface Key {
@@ -45,25 +35,10 @@ interface Key {
   budgetId: string
 }
 
-async function scene(t: Test, ledgerDown: Mode): Promise<Scene> {
-  const fake = await startFakeProvider()
-  t.teardown(() => fake.stop())
+async function downScene(t: Test, ledgerDown: Mode): Promise<DownScene> {
   const redis = await ownRedis(t)
-  const { url: databaseUrl } = await testDatabase(t)
-  const system = await startSystem(t, {
-    redisUrl: redis.reach.redisUrl ?? '',
-    databaseUrl,
-    env: { LEDGER_DOWN: ledgerDown },
-  })
-  const team = await gatewayTeam(system, 'openai_compatible', fake.baseUrl('openai'))
-  await addModel(system, team, MODEL)
-  const sql = connectSql(databaseUrl, { deadlineMs: 20_000, max: 2, name: 'agh-test' })
-  const client = createClient(system.baseUrl)
-  t.teardown(async () => {
-    await client.close()
-    await sql.end({ timeout: 1 })
-  })
-  return { redis, system, fake, team, sql, client }
+  const redisUrl = redis.reach.redisUrl ?? ''
+  return { redis, ...(await scene(t, { redisUrl, env: { LEDGER_DOWN: ledgerDown } })) }
 }
 
 async function budgetedKey({ system, team }: Scene, limitUsd: number): Promise<Key> {
@@ -92,8 +67,13 @@ function quantile(calls: readonly SeenCall[], share: number): number {
   return Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0)
 }
 
+interface Answers {
+  statuses: number[]
+  afterMs: number
+}
+
 /** Asks with one key, again and again, until an answer with that status; every status on the way is kept. */
-async function askUntil(client: Client, key: string, status: number, limitMs: number) {
+async function askUntil(client: Client, key: string, status: number, limitMs: number): Promise<Answers> {
   const startedAt = performance.now()
   const statuses: number[] = []
   while (statuses.at(-1) !== status && performance.now() - startedAt < limitMs) {
@@ -104,9 +84,22 @@ async function askUntil(client: Client, key: string, status: number, limitMs: nu
   return { statuses, afterMs: Math.round(performance.now() - startedAt) }
 }
 
-async function outage(t: Test, how: Outage, mode: Mode): Promise<void> {
-  const it = await scene(t, mode)
+/** What happened around one outage. */
+interface Observed {
+  load: Load
+  downAtMs: number
+  upAtMs: number
+  /** A key was revoked and a limit lowered during the outage. */
+  changesTookMs: number
+  revoked: Answers
+  revokedAfterwards: Answers
+  /** From before the end of the outage on. */
+  lowered: Answers
+}
+
+async function outage(t: Test, it: DownScene, how: Outage): Promise<Observed> {
   const { redis, system, team, client } = it
+  const as = team.apiKey
   const free = await addVirtualKey(system, team)
   const budgeted = await budgetedKey(it, 1000)
   const lowered = await budgetedKey(it, 1000)
@@ -121,24 +114,25 @@ async function outage(t: Test, how: Outage, mode: Mode): Promise<void> {
   else await redis.kill()
   await sleep(500)
   const changedFrom = performance.now()
-  await expect(system, revokeVirtualKey, { as: team.apiKey, params: { id: doomed.id } })
-  await expect(system, updateBudget, {
-    as: team.apiKey,
-    params: { id: lowered.budgetId },
-    body: { limitUsd: 0 },
-  })
+  await expect(system, revokeVirtualKey, { as, params: { id: doomed.id } })
+  await expect(system, updateBudget, { as, params: { id: lowered.budgetId }, body: { limitUsd: 0 } })
   const changesTookMs = Math.round(performance.now() - changedFrom)
   const revoked = await askUntil(client, doomed.key, 401, 3_000)
   await sleep(Math.max(0, downAtMs + OUTAGE_MS - performance.now()))
+
   const watching = askUntil(client, lowered.key, 402, 8_000)
   const upAtMs = performance.now()
   if (how === 'frozen') redis.thaw()
   else await redis.start()
-  const first = await watching
-  const afterwards = await askUntil(client, doomed.key, 401, 1)
+  const answers = await watching
+  const revokedAfterwards = await askUntil(client, doomed.key, 401, 1)
   await sleep(1_500)
   await load.stop()
+  return { load, downAtMs, upAtMs, changesTookMs, revoked, revokedAfterwards, lowered: answers }
+}
 
+async function checkOutage(t: Test, it: DownScene, mode: Mode, seen: Observed): Promise<void> {
+  const { load, downAtMs, upAtMs, changesTookMs, revoked, lowered } = seen
   const refused = failed(callsOf(load, 'budgeted'))
   const recoveredMs = Math.round(Math.max(upAtMs, ...refused.map(call => call.endedAtMs)) - upAtMs)
   const during = callsOf(load, 'free').filter(call => call.startedAtMs > downAtMs && call.endedAtMs < upAtMs)
@@ -148,7 +142,7 @@ async function outage(t: Test, how: Outage, mode: Mode): Promise<void> {
     refusedMs: { p50: quantile(refused, 0.5), p99: quantile(refused, 0.99), max: quantile(refused, 1) },
     changesTookMs,
     revokedAfterMs: revoked.afterMs,
-    loweredAfter: first,
+    lowered,
     recoveredMs,
   }
   t.comment(JSON.stringify(figures))
@@ -158,10 +152,10 @@ async function outage(t: Test, how: Outage, mode: Mode): Promise<void> {
   t.ok(changesTookMs < 4_000, 'changes are taken all the while')
   t.equal(revoked.statuses.at(-1), 401, 'a revoked key without limits is refused during the outage')
   t.ok(revoked.afterMs <= 2_000, `after ${revoked.afterMs} ms`)
-  t.same(afterwards.statuses, [401], 'and stays refused')
-  t.equal(first.statuses.at(-1), 402, 'a lowered limit holds when the ledger is back')
+  t.same(seen.revokedAfterwards.statuses, [401], 'and stays refused')
+  t.equal(lowered.statuses.at(-1), 402, 'a lowered limit holds when the ledger is back')
   t.ok(recoveredMs <= 5_000, `recovered after ${recoveredMs} ms`)
-  if (mode === 'closed') checkClosed(t, refused, first.statuses)
+  if (mode === 'closed') checkClosed(t, refused, lowered.statuses)
   await checkBooks(t, it, load, mode)
 }
 
@@ -176,7 +170,7 @@ function checkClosed(t: Test, refused: readonly SeenCall[], lowered: readonly nu
 }
 
 /** After a drain and one run of the reconciler the budgets show what was charged. */
-async function checkBooks(t: Test, it: Scene, load: Load, mode: Mode): Promise<void> {
+async function checkBooks(t: Test, it: DownScene, load: Load, mode: Mode): Promise<void> {
   const { system, sql, team } = it
   await drained(system)
   await reconcile(t, it, 500)
@@ -203,15 +197,18 @@ async function checkBooks(t: Test, it: Scene, load: Load, mode: Mode): Promise<v
 }
 
 /** Runs the job once. What was admitted too late for its caller must have been given back by then. */
-async function reconcile(t: Test, { redis, sql, system, team }: Scene, graceMs: number): Promise<void> {
+async function reconcile(
+  t: Test,
+  { redis, sql, system, team, teamId }: DownScene,
+  graceMs: number,
+): Promise<void> {
   const log = pino({ level: 'silent' })
   const ledger = await connectLedger({ ...redis.reach, deadlineMs: 5_000, log })
   t.teardown(() => ledger.close())
   await reconcileLedger({ sql, ledger, log, now: Date.now }, graceMs)
-  const [row] = await sql<{ id: string }[]>`select id from teams`
   const listed = await expect(system, listBudgets, { as: team.apiKey })
   const budgets = listed.map(({ id, period }) => ({ budgetId: id, period }))
-  const figures = await ledger.spend(row?.id ?? '', budgets)
+  const figures = await ledger.spend(teamId, budgets)
   t.ok(
     figures.every(figure => figure?.heldNano === 0),
     'no reservation is left',
@@ -221,17 +218,19 @@ async function reconcile(t: Test, { redis, sql, system, team }: Scene, graceMs: 
 for (const how of ['frozen', 'stopped'] as const) {
   for (const mode of ['closed', 'open'] as const) {
     test(`a ${how} Redis with LEDGER_DOWN=${mode}`, { timeout: 60_000 }, async t => {
-      if (testRedis(t) !== null) await outage(t, how, mode)
+      if (testRedis(t) === null) return
+      const it = await downScene(t, mode)
+      await checkOutage(t, it, mode, await outage(t, it, how))
     })
   }
 }
 
 test('a flush of Redis under load admits no more than what was in flight or unshipped, and the figures come back', async t => {
   if (testRedis(t) === null) return
-  const it = await scene(t, 'closed')
+  const it = await downScene(t, 'closed')
   const { redis, system, team, sql, client, fake } = it
-  // A call costs 340 micro-dollars: room for some 580.
-  const limitUsd = 0.2
+  // A call costs some 6 micro-dollars: room for about 600.
+  const limitUsd = 0.0035
   const key = await budgetedKey(it, limitUsd)
   const admin = new Redis(redis.reach.redisUrl ?? '')
   t.teardown(() => admin.disconnect())

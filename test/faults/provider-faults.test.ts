@@ -5,23 +5,17 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { connectSql, type Sql } from '../../control-plane/db/sql.js'
 import { createBudget, listBudgets } from '../../shared/contract/budgets.js'
-import { createModel } from '../../shared/contract/models.js'
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
-import { addVirtualKey, expect, type GatewayTeam, gatewayTeam } from '../support/gateway-team.js'
-import { testDatabase } from '../support/postgres.js'
+import { addVirtualKey, expect } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
-import { type System, startSystem } from '../support/system.js'
 import { type Entry, FRACTIONAL, grouped, priceNano, readEntries, readTotals } from './books.js'
-import { type Client, createClient, type SeenCall } from './client.js'
+import type { SeenCall } from './client.js'
 import { drained, metric, residentMb } from './gauges.js'
 import { startLoad, tally } from './load.js'
 import { isAlive } from './mortal-postgres.js'
 import { type Chance, chance } from './random.js'
+import { MODEL, NANO, type Scene, scene } from './scene.js'
 
-const MODEL = 'gpt-fake'
-const NANO = 1e9
 const CALLERS = 24
 
 /** What a fault must look like from outside. Costs: `bill`, what the provider billed; `none`; `some`, an estimate. */
@@ -97,34 +91,16 @@ const cases: Case[] = [
   ...both('10 MB delta', 'chunks=1 chunkBytes=10000000', complete).map(each => ({ ...each, times: 2 })),
 ]
 
-interface Scene {
-  system: System
-  fake: FakeProvider
-  team: GatewayTeam
-  sql: Sql
-  client: Client
+interface KeyedScene extends Scene {
   key: string
 }
 
-async function scene(t: Test, redisUrl: string): Promise<Scene> {
-  const fake = await startFakeProvider()
-  t.teardown(() => fake.stop())
-  const { url: databaseUrl } = await testDatabase(t)
-  const system = await startSystem(t, { databaseUrl, redisUrl })
-  const team = await gatewayTeam(system, 'openai_compatible', fake.baseUrl('openai'))
-  const { connectionId } = team
-  const body = { publicName: MODEL, connectionId, upstreamModel: MODEL, pricing: FRACTIONAL }
-  await expect(system, createModel, { as: team.apiKey, body })
-  const { id, key } = await addVirtualKey(system, team)
-  const budget = { period: 'total', limitUsd: 1000, virtualKeyId: id } as const
-  await expect(system, createBudget, { as: team.apiKey, body: budget })
-  const sql = connectSql(databaseUrl, { deadlineMs: 20_000, max: 2, name: 'agh-test' })
-  const client = createClient(system.baseUrl)
-  t.teardown(async () => {
-    await client.close()
-    await sql.end({ timeout: 1 })
-  })
-  return { system, fake, team, sql, client, key }
+async function keyedScene(t: Test, redisUrl: string): Promise<KeyedScene> {
+  const it = await scene(t, { redisUrl })
+  const { id, key } = await addVirtualKey(it.system, it.team)
+  const body = { period: 'total', limitUsd: 1000, virtualKeyId: id } as const
+  await expect(it.system, createBudget, { as: it.team.apiKey, body })
+  return { ...it, key }
 }
 
 interface Done {
@@ -133,7 +109,7 @@ interface Done {
 }
 
 /** Every case many times, in random order, over all callers. */
-async function mixed({ client, key }: Scene, wanted: readonly Case[], luck: Chance): Promise<Done[]> {
+async function mixed({ client, key }: KeyedScene, wanted: readonly Case[], luck: Chance): Promise<Done[]> {
   const order = luck.shuffled(wanted.flatMap(each => Array<Case>(each.times ?? 12).fill(each)))
   const round = randomBytes(3).toString('hex')
   const load = startLoad(client, CALLERS, number => {
@@ -149,10 +125,10 @@ async function mixed({ client, key }: Scene, wanted: readonly Case[], luck: Chan
 }
 
 /** Nobody listens at the provider's port. */
-async function refused(scene: Scene, luck: Chance): Promise<Done[]> {
-  await scene.fake.refuse()
-  const done = await mixed(scene, both('refused connection', '', failed), luck)
-  await scene.fake.accept()
+async function refused(it: KeyedScene, luck: Chance): Promise<Done[]> {
+  await it.fake.refuse()
+  const done = await mixed(it, both('refused connection', '', failed), luck)
+  await it.fake.accept()
   return done
 }
 
@@ -184,7 +160,7 @@ test('every fault of a provider, mixed under load', { timeout: 120_000 }, async 
   if (redis === null) return
   const luck = chance()
   t.comment(`TEST_SEED=${luck.seed}`)
-  const it = await scene(t, redis.url)
+  const it = await keyedScene(t, redis.url)
   const { system, fake, sql } = it
   const done: Done[] = []
   const memory: number[] = []
