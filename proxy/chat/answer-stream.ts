@@ -59,10 +59,11 @@ export class AnswerStream {
       this.#break(retries)
       return null
     }
-    settleCall(this.call, { ...this.outcome({ ...NOTHING, retries }), status: 'ok' }, this.deps)
-    if (!this.#started) this.#start()
-    if (last.length > 0) this.exchange.write(last)
-    this.exchange.end()
+    settleCall(this.call, { ...this.outcome({ ...NOTHING, retries }), status: 'ok' }, this.deps, () => {
+      if (!this.#started) this.#start()
+      if (last.length > 0) this.exchange.write(last)
+      this.exchange.end()
+    })
     if (state.assemble === null) return null
     return { completion: state.assemble(), tokens: state.tokens, finishReason: state.finishReason }
   }
@@ -100,13 +101,14 @@ export class AnswerStream {
     }
     // Nothing of an answer came: no work to charge.
     const outcome = this.#started ? this.outcome(base) : base
-    settleCall(this.call, outcome, this.deps)
-    if (!this.#started) {
-      replyError(this.exchange, error, traceHeaders(this.call))
-      return
-    }
-    this.exchange.write(errorFrame(error))
-    this.exchange.end()
+    settleCall(this.call, outcome, this.deps, () => {
+      if (!this.#started) {
+        replyError(this.exchange, error, traceHeaders(this.call))
+        return
+      }
+      this.exchange.write(errorFrame(error))
+      this.exchange.end()
+    })
   }
 
   /** A stream that outgrows its estimate extends its hold (spec 4, section 5). */

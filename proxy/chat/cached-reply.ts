@@ -7,25 +7,24 @@ import { settleCall } from './settle.js'
 
 /** Answers from the response cache: costs nothing, and is a stream when one was asked for (spec 4, section 5). */
 export function replyFromCache(exchange: Exchange, call: Recorded, answer: CachedAnswer, deps: Deps): void {
-  settleCall(
-    call,
-    {
-      ...NOTHING,
-      status: 'ok',
-      cached: true,
-      finishReason: answer.finishReason,
-      completion: () => answer.completion,
-    },
-    deps,
-  )
-  const { stream, wantsUsage } = call.admission.target.call
-  if (!stream) {
-    exchange.reply(200, plainHeaders(call, 'hit', 0), JSON.stringify(answer.completion))
-    return
+  const { finishReason, completion } = answer
+  const outcome = {
+    ...NOTHING,
+    status: 'ok' as const,
+    cached: true,
+    finishReason,
+    completion: () => completion,
   }
-  exchange.startStream(200, streamHeaders(call, 'hit'))
-  exchange.write(asStream(answer.completion, wantsUsage))
-  exchange.end()
+  settleCall(call, outcome, deps, () => {
+    const { stream, wantsUsage } = call.admission.target.call
+    if (!stream) {
+      exchange.reply(200, plainHeaders(call, 'hit', 0), JSON.stringify(completion))
+      return
+    }
+    exchange.startStream(200, streamHeaders(call, 'hit'))
+    exchange.write(asStream(completion, wantsUsage))
+    exchange.end()
+  })
 }
 
 interface Choice {

@@ -147,9 +147,10 @@ export class ProviderCall implements UpstreamHandlers {
       retries: this.#flight?.retries ?? 0,
       completion: () => completion.value(),
     }
-    const cost = settleCall(this.call, outcome, this.deps)
-    this.exchange.reply(200, plainHeaders(this.call, 'miss', cost), completion.bytes)
-    this.keep?.({ completion: completion.value(), tokens, finishReason })
+    settleCall(this.call, outcome, this.deps, cost => {
+      this.exchange.reply(200, plainHeaders(this.call, 'miss', cost), completion.bytes)
+      this.keep?.({ completion: completion.value(), tokens, finishReason })
+    })
   }
 
   #endStream(broken: boolean): void {
@@ -181,8 +182,9 @@ export class ProviderCall implements UpstreamHandlers {
 
   #fail(error: unknown, outcome: Outcome): void {
     this.#settled = true
-    settleCall(this.call, outcome, this.deps)
-    replyError(this.exchange, asAppError(error), traceHeaders(this.call))
+    settleCall(this.call, outcome, this.deps, () => {
+      replyError(this.exchange, asAppError(error), traceHeaders(this.call))
+    })
   }
 
   #providerFault(errorCode: string): Outcome {

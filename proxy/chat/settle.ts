@@ -1,3 +1,4 @@
+import type { Hold } from '../../shared/ledger/ledger.js'
 import type { TokenBuckets } from '../../shared/spool/record.js'
 import type { Deps } from '../deps.js'
 import { costNano, type Estimate, outputTokensOf } from './pricing.js'
@@ -8,40 +9,50 @@ const NONE: TokenBuckets = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 const FAIR_SHARE_OF_ESTIMATE = 0.75
 
 /**
- * The end of every admitted call, however it ended: price, record on disk, then settle or release. Call it before the
- * reply's last byte: what the client has seen complete is then on disk, whatever is killed (design D6).
+ * The end of every admitted call, however it ended: price, record on disk, settle or release, and only then the last
+ * byte of the reply: what a client has seen complete is on disk, whatever is killed (design D6).
  *
- * @returns what the call cost, for `x-gateway-cost-usd`.
+ * @param reply called when the record is on disk, with what the call cost.
  */
-export function settleCall(call: Recorded, outcome: Outcome, deps: Deps): number {
+export function settleCall(
+  call: Recorded,
+  outcome: Outcome,
+  deps: Deps,
+  reply: (costNano: number) => void = () => {},
+): void {
   const { admission } = call
   const known = outcome.charged ? outcome.tokens : NONE
   const tokens = known ?? estimated(admission.estimate, outcome)
   const cost = costNano(tokens, admission.target.model.prices)
+  deps.spool.appendWithTurn(callRecord(call, outcome, tokens, cost, known === null, deps.now()), error => {
+    if (error !== null) reportLoss(call, cost, error, deps)
+    settleHold(admission.hold, outcome.charged, cost, tokens, deps)
+    reply(cost)
+  })
+}
 
-  try {
-    deps.spool.append(callRecord(call, outcome, tokens, cost, known === null, deps.now()))
-  } catch (error) {
-    // The answer is there and its cost is counted in the ledger; only the row is missing. Refusing the answer now
-    // would charge for nothing.
-    deps.log.error(
-      { err: error, requestId: call.requestId, costNano: cost },
-      'spool: a call could not be recorded',
-    )
-    deps.metrics.unrecordedCalls.inc()
-  }
+/**
+ * The answer is there and its cost is counted in the ledger; only the row is missing. Refusing the answer now would
+ * charge for nothing.
+ */
+function reportLoss({ requestId }: Recorded, costNano: number, error: unknown, deps: Deps): void {
+  deps.log.error({ err: error, requestId, costNano }, 'spool: a call could not be recorded')
+  deps.metrics.unrecordedCalls.inc()
+}
 
-  const { hold } = admission
-  if (hold !== null) {
-    deps.live.remove(hold)
-    const spent = tokens.input + tokens.cacheRead + tokens.cacheWrite + tokens.output
-    // Not awaited: a hold that is not settled expires, and the charge row corrects the counters.
-    const settled = outcome.charged
-      ? deps.ledger.settle(hold, { costNano: cost, tokens: spent })
-      : deps.ledger.release(hold)
-    settled.catch(() => deps.metrics.unsettledCalls.inc())
-  }
-  return cost
+/** Not awaited: a hold that is not settled expires, and the charge row corrects the counters. */
+function settleHold(
+  hold: Hold | null,
+  charged: boolean,
+  costNano: number,
+  tokens: TokenBuckets,
+  deps: Deps,
+): void {
+  if (hold === null) return
+  deps.live.remove(hold)
+  const spent = tokens.input + tokens.cacheRead + tokens.cacheWrite + tokens.output
+  const settled = charged ? deps.ledger.settle(hold, { costNano, tokens: spent }) : deps.ledger.release(hold)
+  settled.catch(() => deps.metrics.unsettledCalls.inc())
 }
 
 function estimated(estimate: Estimate, { inputTokens, outputBytes }: Outcome): TokenBuckets {

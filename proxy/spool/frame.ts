@@ -26,6 +26,25 @@ export function createFrameWriter(): (json: string, nowMs: number) => Buffer {
   }
 }
 
+/**
+ * Makes the frames of several records, one behind the other, in one reused buffer: valid until the next call.
+ *
+ * @returns null when a record has no JSON, or all of them together are too large for the buffer.
+ */
+export function createTurnWriter(frameOf: (json: string, nowMs: number) => Buffer) {
+  const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
+  return (records: readonly (string | null)[], nowMs: number): Buffer | null => {
+    let end = 0
+    for (const json of records) {
+      if (json === null) return null
+      const frame = frameOf(json, nowMs)
+      if (end + frame.length > SCRATCH_BYTES) return null
+      end += frame.copy(scratch, end)
+    }
+    return scratch.subarray(0, end)
+  }
+}
+
 export interface Batch {
   /** Newline-delimited JSON, one record a line. */
   body: Buffer

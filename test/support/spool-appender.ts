@@ -1,5 +1,5 @@
 /**
- * A process that appends to a spool as fast as it can and reports every record, once append has returned, on standard
+ * A process that appends to a spool as fast as it can and reports every record, once it is said to be on disk, on standard
  * output: what a test kills. Arguments: the spool's directory. It ships nothing.
  */
 import { writeSync } from 'node:fs'
@@ -24,7 +24,11 @@ setInterval(() => {
     const record = callRecord('team', {
       span: { payload: { input: 'x'.repeat(1500), output: null, variables: null } },
     })
-    spool.append(record)
-    writeSync(1, `${record.charge.requestId}\n`)
+    const report = () => writeSync(1, `${record.charge.requestId}\n`)
+    if (count % 2 === 0) spool.appendWithTurn(record, report)
+    else {
+      spool.append(record)
+      report()
+    }
   }
 }, 1)

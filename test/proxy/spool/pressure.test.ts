@@ -94,6 +94,27 @@ t.test('a disk that takes nothing is SpoolFull, and a half-written record does n
   t.equal(await count(metrics.corrupt), 0)
 })
 
+t.test('a turn that the disk takes only in part keeps what fits, and says which does not', async t => {
+  const [dir, sink] = [temporaryDirectory(t), createSink()]
+  let room = Number.POSITIVE_INFINITY
+  const disk = failingDisk(wanted => {
+    const taken = Math.min(room, wanted)
+    room -= taken
+    return taken
+  }, 'ENOSPC')
+  const { spool } = testSpool(t, dir, sink, { disk })
+  room = 2_500
+  const outcomes: boolean[] = []
+  for (let count = 0; count < 6; count++)
+    spool.appendWithTurn(record(), error => outcomes.push(error === null))
+  await new Promise(resolve => setTimeout(resolve, 20))
+  t.equal(outcomes.length, 6)
+  t.ok(outcomes.includes(false), 'somebody was told')
+  room = Number.POSITIVE_INFINITY
+  t.ok(await spool.flush(5_000))
+  t.equal(sink.records.length, outcomes.filter(Boolean).length)
+})
+
 t.test('a write error moves on to a new segment, and the record is kept', async t => {
   const [dir, sink] = [temporaryDirectory(t), createSink()]
   let failures = 1

@@ -1,6 +1,7 @@
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { localDisk } from '../../../proxy/spool/disk.js'
 import { retryDelay } from '../../../proxy/spool/ship.js'
 import { callRecord } from '../../support/call-records.js'
 import { away, createSink, linesOf, temporaryDirectory, testSpool, until } from '../../support/spool.js'
@@ -18,6 +19,47 @@ t.test('a record is on disk when append returns', async t => {
   const [segment = ''] = filesIn(dir).filter(name => name.endsWith('.seg'))
   t.match(readFileSync(join(dir, segment), 'utf8'), record.charge.requestId)
   t.ok(spool.bytes > 0)
+})
+
+t.test('the records of a turn are on disk together when the turn has ended, in order', async t => {
+  const [dir, sink] = [temporaryDirectory(t), createSink()]
+  let writes = 0
+  const disk = {
+    ...localDisk,
+    write(fd: number, bytes: Uint8Array) {
+      writes++
+      return localDisk.write(fd, bytes)
+    },
+  }
+  const { spool } = testSpool(t, dir, sink, { disk })
+  const records = some(20)
+  const told: string[] = []
+  for (const record of records) {
+    spool.appendWithTurn(record, error => {
+      t.equal(error, null)
+      t.ok(spool.bytes > 0)
+      told.push(record.charge.requestId)
+    })
+  }
+  t.same(told, [], 'nobody is told before the write')
+  await until('told', () => told.length === records.length)
+  t.equal(writes, 1)
+  t.same(told, idsOf(records))
+  await until('shipped', () => spool.bytes === 0)
+  t.same(sink.records, records)
+})
+
+t.test('a turn that ends with the spool’s closing is written first', async t => {
+  const [dir, sink] = [temporaryDirectory(t), createSink()]
+  const { spool } = testSpool(t, dir, sink)
+  const record = callRecord('team')
+  let done = false
+  spool.appendWithTurn(record, () => {
+    done = true
+  })
+  t.ok(await spool.flush(5_000))
+  t.ok(done)
+  t.same(sink.records, [record])
 })
 
 t.test('a lone record ships within 200 ms, a burst in batches of at most 500', async t => {
