@@ -1,13 +1,14 @@
 import type { RawBody } from '../providers/adapter.js'
-
-const QUOTE = 34
-const COMMA = 44
-const COLON = 58
-const BACKSLASH = 92
-const OPEN_BRACKET = 91
-const CLOSE_BRACKET = 93
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  QUOTE,
+  skipSpace,
+  valueEnd,
+} from '../providers/json-text.js'
 
 /** Where the top-level `model` of a request lies, and how many members the object has. */
 export interface TopLevel {
@@ -48,14 +49,14 @@ export function scanTopLevel(bytes: Buffer): TopLevel | null {
     at = skipSpace(text, keyEnd + 1)
     if (text.charCodeAt(at) !== COLON) return null
     const valueStart = skipSpace(text, at + 1)
-    const valueEnd = skipValue(text, valueStart)
-    if (valueEnd < 0) return null
+    const after = valueEnd(text, valueStart)
+    if (after < 0) return null
     if (isModel) {
       if (found.modelStart >= 0) return null
       found.modelStart = valueStart
-      found.modelEnd = valueEnd
+      found.modelEnd = after
     }
-    at = valueEnd
+    at = after
   }
 }
 
@@ -70,59 +71,7 @@ export function spliceable(
   return top
 }
 
-function skipSpace(text: string, from: number): number {
-  let at = from
-  for (;;) {
-    const code = text.charCodeAt(at)
-    if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return at
-    at++
-  }
-}
-
 function hasBackslash(text: string, from: number, to: number): boolean {
   for (let at = from; at < to; at++) if (text.charCodeAt(at) === BACKSLASH) return true
   return false
-}
-
-/** @returns the offset after the value, -1 when the text ends first. */
-function skipValue(text: string, from: number): number {
-  const code = text.charCodeAt(from)
-  if (code === QUOTE) return skipString(text, from)
-  if (code === OPEN_BRACE || code === OPEN_BRACKET) return skipNested(text, from)
-  let at = from
-  for (;;) {
-    const next = text.charCodeAt(at)
-    if (Number.isNaN(next)) return -1
-    if (next === COMMA || next === CLOSE_BRACE || next === 32 || next === 10 || next === 13 || next === 9)
-      return at
-    at++
-  }
-}
-
-function skipString(text: string, from: number): number {
-  let end = text.indexOf('"', from + 1)
-  while (end >= 0) {
-    let before = end - 1
-    while (text.charCodeAt(before) === BACKSLASH) before--
-    if ((end - 1 - before) % 2 === 0) return end + 1
-    end = text.indexOf('"', end + 1)
-  }
-  return -1
-}
-
-function skipNested(text: string, from: number): number {
-  let depth = 0
-  let at = from
-  for (;;) {
-    const code = text.charCodeAt(at)
-    if (Number.isNaN(code)) return -1
-    if (code === QUOTE) {
-      at = skipString(text, at)
-      if (at < 0) return -1
-      continue
-    }
-    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
-    else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) return at + 1
-    at++
-  }
 }

@@ -1,4 +1,17 @@
 import { BrokenAnswer, type Completion } from './adapter.js'
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipSpace,
+  stringEnd,
+  valueEnd,
+} from './json-text.js'
 import { bucketsOf, withCachedTokens } from './usage.js'
 import { asList, asObject, asText, isObject, type Json, parseJson } from './wire-values.js'
 
@@ -85,21 +98,6 @@ function finishReason(tail: string, before: number): string | null | undefined {
   return tail.charCodeAt(at) === QUOTE && /^[a-z_]+$/i.test(reason) ? reason : undefined
 }
 
-const QUOTE = 34
-const BACKSLASH = 92
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
-const OPEN_BRACKET = 91
-const CLOSE_BRACKET = 93
-
-const isSpace = (code: number) => code === 32 || code === 10 || code === 13 || code === 9
-
-function skipSpace(text: string, from: number): number {
-  let at = from
-  while (isSpace(text.charCodeAt(at))) at++
-  return at
-}
-
 /**
  * `"name"` with plain quotes cannot stand inside a JSON string, where every quote has a backslash before it: the first
  * quote is checked for one, the last follows the name. With a colon behind it, it is a key.
@@ -110,39 +108,7 @@ function skipSpace(text: string, from: number): number {
 function keyValue(text: string, key: number, length: number): number {
   if (key <= 0 || text.charCodeAt(key - 1) === BACKSLASH) return -1
   const colon = skipSpace(text, key + length)
-  return text.charCodeAt(colon) === 58 ? skipSpace(text, colon + 1) : -1
-}
-
-/** @returns the offset behind the string that opens at `from - 1`, or -1. */
-function stringEnd(text: string, from: number): number {
-  for (let at = from; ; ) {
-    const quote = text.indexOf('"', at)
-    if (quote < 0) return -1
-    let slashes = 0
-    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++
-    if (slashes % 2 === 0) return quote + 1
-    at = quote + 1
-  }
-}
-
-/** @returns the offset behind the value that starts at `from`, or -1 when the text ends before it. */
-function valueEnd(text: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < text.length; ) {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) {
-      at = stringEnd(text, at + 1)
-      if (at < 0 || depth === 0) return at
-      continue
-    }
-    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
-    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-      if (depth === 0) return at
-      if (--depth === 0) return at + 1
-    } else if (depth === 0 && (code === 44 || isSpace(code))) return at
-    at++
-  }
-  return -1
+  return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : -1
 }
 
 /** Whether what follows a member's value closes one object, and then the text: the member is a top-level one. */
@@ -168,13 +134,13 @@ function opensWithChoices(head: string): boolean {
   if (head.charCodeAt(at++) !== OPEN_BRACE) return false
   for (;;) {
     at = skipSpace(head, at)
-    if (head.charCodeAt(at) === 44) at = skipSpace(head, at + 1)
+    if (head.charCodeAt(at) === COMMA) at = skipSpace(head, at + 1)
     if (head.charCodeAt(at) !== QUOTE) return false
     const isChoices = head.startsWith('"choices"', at)
     const keyEnd = stringEnd(head, at + 1)
     if (keyEnd < 0) return false
     const colon = skipSpace(head, keyEnd)
-    if (head.charCodeAt(colon) !== 58) return false
+    if (head.charCodeAt(colon) !== COLON) return false
     at = skipSpace(head, colon + 1)
     if (isChoices) return head.charCodeAt(at) === OPEN_BRACKET
     at = valueEnd(head, at)
