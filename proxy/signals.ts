@@ -6,6 +6,9 @@ interface Ending {
   kill?(): void
 }
 
+/** As this process began: a parent that dies while we start must not leave us running for ever. */
+const hadParent = process.channel !== undefined
+
 /**
  * Ends the process after `drain` on SIGTERM, SIGINT, a supervisor's message, or when the parent that holds the other
  * end of the IPC channel is gone; at once on a second signal.
@@ -43,7 +46,9 @@ export function endOnSignals({ drain, kill }: Ending, log: Logger): void {
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
   // Not counted as a signal: a wrapper may turn the same event into a SIGTERM.
-  if (process.channel !== undefined) process.once('disconnect', () => end('the parent is gone', 0))
+  const parentGone = () => end('the parent is gone', 0)
+  if (process.connected) process.once('disconnect', parentGone)
+  else if (hadParent) parentGone()
   process.on('message', message => {
     if ((message as { agh?: string } | null)?.agh === 'drain') end('the supervisor says so', 0)
   })

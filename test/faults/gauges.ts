@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { System } from '../support/system.js'
 
+/** What a program's log must not hold: a promise or an exception that nobody took, in our words and in Node's. */
+export const LOOSE_ENDS = /nobody (awaits|caught)|unhandled|uncaught|completion failed/i
+
 /** A figure of the proxy's /metrics; 0 when it does not have it. */
 export async function metric(system: System, name: string): Promise<number> {
   const response = await fetch(`${system.origin}/metrics`)
