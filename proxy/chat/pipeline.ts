@@ -170,7 +170,8 @@ function refuse(exchange: Exchange, error: unknown, deps: Deps): void {
   if (!(error instanceof AppError)) {
     deps.log.error({ err: error, requestId: exchange.requestId }, 'completion failed')
   } else if (error.status >= 500) {
-    deps.log.warn({ err: error, requestId: exchange.requestId }, error.message)
+    // Not louder: while the ledger or the control plane is away this is every call, and their clients have said so once.
+    deps.log.debug({ err: error, requestId: exchange.requestId }, error.message)
   }
   replyError(exchange, error)
 }
