@@ -167,3 +167,28 @@ test('a request limit over two processes', { timeout: 60_000 }, async t => {
   })
   await t.test('on PostgreSQL', async t => rateRace(t, undefined))
 })
+
+test('a stream’s reservation is raised when its provider breaks max_tokens, and only then', async t => {
+  const it = await twoProcesses(t, process.env.TEST_REDIS_URL)
+  const { system, team, client } = it
+  const key = await addVirtualKey(system, team)
+  const body = { period: 'total', limitUsd: 1, virtualKeyId: key.id } as const
+  await expect(system, createBudget, { as: team.apiKey, body })
+  const watched = await watchSpend(t, it, process.env.TEST_REDIS_URL)
+  const heldDuring = async (fault: string) => {
+    const asking = { token: fault, key: key.key, model: MODEL, content: `[fault ${fault}]`, stream: true }
+    const over = client.ask({ ...asking, maxTokens: 6 })
+    const seen = new Set<number>()
+    for (let poll = 0; poll < 60; poll++) {
+      seen.add((await watched.read())[0]?.heldNano ?? 0)
+      await sleep(10)
+    }
+    t.equal((await over).outcome, 'complete')
+    return [...seen].filter(nano => nano > 0)
+  }
+  t.equal((await heldDuring('chunkDelay=60')).length, 1, 'one amount from the first to the last token')
+  const [first = 0, ...raised] = await heldDuring('chunkDelay=60 chunkBytes=400')
+  t.ok(raised.length > 0 && raised.every(nano => nano > first), `raised from ${first} to ${raised}`)
+  await watched.stop()
+  t.equal(await system.proxy.end('SIGTERM'), 0)
+})
