@@ -57,8 +57,7 @@ export async function admit(
       verdict = await deps.ledger.admit(request)
     } catch (error) {
       if (!(error instanceof LedgerUnavailable)) throw error
-      deps.live.ledgerFailed = true
-      return { stale: true, announcedEpoch: EPOCH_UNKNOWN, ledger: 'away' }
+      return ledgerAway(deps)
     }
     if (deps.live.ledgerFailed) {
       deps.live.ledgerFailed = false
@@ -124,9 +123,25 @@ function judge(
   }
 }
 
-function giveBack(verdict: Verdict, ledger: LedgerState, deps: Deps): Stale {
-  if (verdict.kind === 'admitted') void deps.ledger.release(verdict.hold).catch(() => {})
+/**
+ * Before the call is judged anew. Awaited, because the next admission has the same request id: were it to overtake the
+ * release, which it does on a Redis that must be sent the release's script first, one reservation of the two would be
+ * left without a record and never end. Without the release there is no second admission, and the first one expires.
+ */
+async function giveBack(verdict: Verdict, ledger: LedgerState, deps: Deps): Promise<Stale> {
+  if (verdict.kind === 'admitted') {
+    try {
+      await deps.ledger.release(verdict.hold)
+    } catch {
+      return ledgerAway(deps)
+    }
+  }
   return { stale: true, announcedEpoch: verdict.epoch, ledger }
+}
+
+function ledgerAway(deps: Deps): Stale {
+  deps.live.ledgerFailed = true
+  return { stale: true, announcedEpoch: EPOCH_UNKNOWN, ledger: 'away' }
 }
 
 async function seed(teamId: string, deps: Deps): Promise<void> {
