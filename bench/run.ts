@@ -139,8 +139,7 @@ async function latencyAndLarge(
 ): Promise<Pick<Row, 'large' | 'latency'>> {
   console.log(`latency and large bodies: ${subject.name}`)
   const large = await throughput(subject, { seconds: SECONDS, connections: 16, bodyBytes: 100_000 }, scratch)
-  // The peer is saturated at the others' rate.
-  const rate = { perSecond: subject.name.startsWith('@') ? 200 : 1_000, seconds: quick ? 3 : 6 }
+  const rate = { perSecond: subject.callsPerSecond, seconds: quick ? 3 : 6 }
   if (subject === straight || straight === undefined) return { large, latency: null }
   await sleep(500)
   return { large, latency: await addedLatency(subject, straight, rate) }

@@ -18,6 +18,8 @@ export interface Subject {
   streamPath: string | null
   streamModel: string
   headers: Record<string, string>
+  /** Of the latency scenario; 200 where 1,000 would saturate the subject, or the load core that its store shares. */
+  callsPerSecond: 200 | 1000
   stop(): Promise<void>
 }
 
@@ -42,6 +44,7 @@ export function direct({ upstream, upstreamPort }: Surroundings): Subject {
     streamPath: SLOW,
     streamModel: 'gpt-4o-mini',
     headers: { authorization: 'Bearer x' },
+    callsPerSecond: 1000,
     stop: async () => {},
   }
 }
@@ -70,9 +73,13 @@ export interface AghOptions {
   name: string
   controlPlane: ControlPlaneStub
   env: Record<string, string>
+  callsPerSecond?: 200 | 1000
 }
 
-export async function agh(around: Surroundings, { name, controlPlane, env }: AghOptions): Promise<Subject> {
+export async function agh(
+  around: Surroundings,
+  { name, controlPlane, env, callsPerSecond = 1000 }: AghOptions,
+): Promise<Subject> {
   const port = await freePort()
   const dataDir = join(around.scratch, name.replace(/\W+/g, '-'))
   mkdirSync(dataDir, { recursive: true })
@@ -96,6 +103,7 @@ export async function agh(around: Surroundings, { name, controlPlane, env }: Agh
     streamPath: AGH,
     streamModel: 'slow',
     headers: { authorization: `Bearer ${controlPlane.virtualKey}` },
+    callsPerSecond,
     stop: started.stop,
   }
 }
@@ -121,6 +129,7 @@ export async function portkey({ upstreamPort }: Surroundings): Promise<Subject> 
       'x-portkey-provider': 'openai',
       'x-portkey-custom-host': `http://127.0.0.1:${upstreamPort}/v1`,
     },
+    callsPerSecond: 200,
     stop: started.stop,
   }
 }
