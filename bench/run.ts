@@ -87,6 +87,7 @@ async function startSubjects(around: Surroundings, cleanUp: CleanUp[]): Promise<
       name: 'agh on PostgreSQL',
       controlPlane: onPostgres,
       env: { DATABASE_URL: databaseUrl },
+      callsPerSecond: 200,
     }),
     await agh(around, {
       name: 'agh on node:http',
