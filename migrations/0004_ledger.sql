@@ -259,7 +259,7 @@ begin
   return v_unseeded;
 end $$;
 
--- p_profiles: '<credential id> <window> <max rpm or -> <max tpm or ->[ <budget id> <letter> <cap>]...'
+-- p_profiles: '<credential id> <window> <max rpm or -> <max tpm or -> <known epoch or ->[ <budget id> <letter> <cap>]...'
 -- p_calls: '<profile> <estimate> <tokens> <request id>', in order. Answer as lua/admit.lua: '<now ms> <epoch>' and one
 -- word a call.
 create function ledger_admit(
@@ -268,6 +268,8 @@ create function ledger_admit(
 language plpgsql as $$
 declare
   v_answer text;
+  v_epoch bigint := coalesce((select epoch from ledger_teams where team_id = p_team), 0);
+  v_known bigint;
   v_profile integer := 0;
   v_call text;
   v_words text[];
@@ -283,7 +285,7 @@ declare
   v_word text;
   v_remaining bigint;
 begin
-  select p_now_ms || ' ' || coalesce((select epoch from ledger_teams where team_id = p_team), 0) into v_answer;
+  v_answer := p_now_ms || ' ' || v_epoch;
   foreach v_call in array p_calls loop
     if split_part(v_call, ' ', 1)::integer <> v_profile then
       v_profile := split_part(v_call, ' ', 1)::integer;
@@ -291,11 +293,12 @@ begin
       v_credential := v_words[1]::uuid;
       v_rpm := nullif(v_words[3], '-')::bigint;
       v_tpm := nullif(v_words[4], '-')::bigint;
+      v_known := nullif(v_words[5], '-')::bigint;
       select coalesce(array_agg(v_words[i]::uuid order by i), '{}'),
         coalesce(array_agg(ledger_period_key(v_words[i + 1], p_now_ms) order by i), '{}'),
         coalesce(array_agg(v_words[i + 2]::bigint order by i), '{}')
       into v_budget_ids, v_period_keys, v_caps
-      from generate_series(5, cardinality(v_words), 3) as i;
+      from generate_series(6, cardinality(v_words), 3) as i;
       v_revoked := exists (
         select from ledger_revoked where team_id = p_team and credential_id = v_credential);
     end if;
@@ -304,6 +307,8 @@ begin
     v_remaining := null;
     if v_revoked then
       v_word := 'r';
+    elsif v_known <> v_epoch then
+      v_word := 'o';
     else
       v_word := '';
       if cardinality(v_budget_ids) > 0 then

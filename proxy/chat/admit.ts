@@ -49,7 +49,7 @@ export async function admit(
 ): Promise<Admission | Stale> {
   const { team } = target.caller
   const estimate = estimateCall(target.call, target.model.prices, target.model.maxOutputTokens)
-  const request = admitCall(target, requestId, estimate, cacheHit)
+  const request = admitCall(target, requestId, estimate, cacheHit, state)
   if (state === 'away') return withoutLedger(target, estimate, request, deps)
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     let verdict: Verdict
@@ -64,8 +64,8 @@ export async function admit(
       deps.directory.dropAll()
       return giveBack(verdict, 'trusted', deps)
     }
-    if (verdict.epoch > team.epoch) return giveBack(verdict, 'trusted', deps)
     if (verdict.epoch < team.epoch && state === 'trusted') return giveBack(verdict, 'forgetful', deps)
+    if (verdict.epoch > team.epoch || verdict.kind === 'outdated') return giveBack(verdict, 'trusted', deps)
     if (verdict.kind !== 'unseeded') return judge(verdict, target, estimate, deps)
     await seed(team.teamId, deps)
   }
@@ -77,6 +77,7 @@ function admitCall(
   requestId: string,
   estimate: Estimate,
   cacheHit: boolean,
+  state: LedgerState,
 ): AdmitCall {
   const { team, credential } = target.caller
   const isVirtual = credential.kind === 'virtual_key'
@@ -84,6 +85,7 @@ function admitCall(
     requestId,
     teamId: team.teamId,
     credentialId: credential.id,
+    knownEpoch: state === 'trusted' ? team.epoch : undefined,
     estimateNano: cacheHit ? 0 : estimate.costNano,
     estimateTokens: cacheHit ? 0 : estimate.promptTokens + estimate.outputTokens,
     budgets: cacheHit ? [] : team.budgetsFor(isVirtual ? credential.id : null),
@@ -93,7 +95,7 @@ function admitCall(
 }
 
 function judge(
-  verdict: Exclude<Verdict, { kind: 'unseeded' }>,
+  verdict: Exclude<Verdict, { kind: 'unseeded' | 'outdated' }>,
   target: ScopedTarget,
   estimate: Estimate,
   deps: Deps,

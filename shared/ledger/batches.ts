@@ -67,7 +67,8 @@ export class AdmitBatch {
       const profile = this.known[i] as Profile
       if (isAlike(profile.call, call)) return profile.number
     }
-    let text = `${call.credentialId} ${this.windowOf(call)} ${call.maxRpm ?? '-'} ${call.maxTpm ?? '-'}`
+    const { credentialId, maxRpm, maxTpm, knownEpoch } = call
+    let text = `${credentialId} ${this.windowOf(call)} ${maxRpm ?? '-'} ${maxTpm ?? '-'} ${knownEpoch ?? '-'}`
     for (const budget of call.budgets) {
       text += ` ${budget.budgetId} ${letters[budget.period]} ${budget.capNano}`
     }
@@ -146,6 +147,7 @@ function isAlike(a: AdmitCall, b: AdmitCall): boolean {
     a.credentialId === b.credentialId &&
     a.maxRpm === b.maxRpm &&
     a.maxTpm === b.maxTpm &&
+    a.knownEpoch === b.knownEpoch &&
     (a.budgets === b.budgets ||
       (a.budgets.length === b.budgets.length &&
         a.budgets.every((budget, i) => {
@@ -195,6 +197,8 @@ function readVerdict(call: AdmitCall, word: string, nowMs: number, epoch: number
       return { kind: 'rate_limited', epoch, window: 'requests', retryAfterSeconds: Number(rest) }
     case 't':
       return { kind: 'rate_limited', epoch, window: 'tokens', retryAfterSeconds: Number(rest) }
+    case 'o':
+      return { kind: 'outdated', epoch }
     default:
       return { kind: 'revoked', epoch }
   }

@@ -11,8 +11,8 @@ import type { Period } from './period.js'
  */
 export interface Ledger {
   /**
-   * Checks and reserves everything or nothing: the credential's revocation marker, every budget in the order given,
-   * the request window, the token window. A refusal writes nothing. Periods and windows follow the store's clock.
+   * Checks and reserves everything or nothing: the credential's revocation marker, the epoch, every budget in the order
+   * given, the request window, the token window. A refusal writes nothing. Periods and windows follow the store's clock.
    */
   admit(call: AdmitCall): Promise<Verdict>
   /**
@@ -75,6 +75,12 @@ export interface AdmitCall {
   teamId: string
   /** For the revocation marker: the virtual key's, API key's or session's id. */
   credentialId: string
+  /**
+   * The epoch of the configuration that the call was judged by. Where the store has another one the verdict is
+   * `outdated` and nothing is counted: the call comes again, and must not count against its request window twice.
+   * Left out: any.
+   */
+  knownEpoch?: number | undefined
   estimateNano: number
   /** Prompt and output tokens, for the token window. */
   estimateTokens: number
@@ -106,6 +112,7 @@ export interface Hold {
 export type Verdict =
   | { kind: 'admitted'; epoch: number; hold: Hold; remainingRequests: number | null }
   | { kind: 'revoked'; epoch: number }
+  | { kind: 'outdated'; epoch: number }
   | { kind: 'over_budget'; epoch: number; budgetId: string }
   | { kind: 'rate_limited'; epoch: number; window: 'requests' | 'tokens'; retryAfterSeconds: number }
   /** These budgets have no counter in the current period yet: seed them and ask again. */

@@ -10,7 +10,7 @@ import { type Test, test } from 'tap'
 import { createBudget, listBudgets } from '../../shared/contract/budgets.js'
 import { connectLedger } from '../../shared/ledger/connect.js'
 import type { BudgetSpend } from '../../shared/ledger/ledger.js'
-import { addVirtualKey, expect } from '../support/gateway-team.js'
+import { addModel, addVirtualKey, expect } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
 import { FRACTIONAL, priceNano, readEntries } from './books.js'
 import type { Client, SeenCall } from './client.js'
@@ -166,6 +166,21 @@ test('a request limit over two processes', { timeout: 60_000 }, async t => {
     if (redis !== null) await rateRace(t, redis.url)
   })
   await t.test('on PostgreSQL', async t => rateRace(t, undefined))
+})
+
+test('a change of the configuration costs no key one of its requests', async t => {
+  for (const redisUrl of [process.env.TEST_REDIS_URL, undefined]) {
+    const { system, team, client } = await twoProcesses(t, redisUrl)
+    const key = await addVirtualKey(system, team, { maxRpm: 40 })
+    const remaining = []
+    for (let change = 0; change < 10; change++) {
+      await addModel(system, team, `model-${change}`)
+      for (const call of await stampede(client, key.key, 4, 'Hi'))
+        remaining.push(call.headers['x-gateway-ratelimit-remaining'])
+    }
+    t.same(new Set(remaining), new Set(Array.from({ length: 40 }, (_, left) => String(left))))
+    t.equal(await system.proxy.end('SIGTERM'), 0)
+  }
 })
 
 test('a stream’s reservation is raised when its provider breaks max_tokens, and only then', async t => {

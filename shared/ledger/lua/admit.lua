@@ -1,9 +1,10 @@
 -- Checks and reserves for all calls of one team that one event-loop turn of one proxy collected, in their order; shared
 -- state is read once and written once, so a batch equals the same calls one by one.
 -- KEYS[4...] rate windows. ARGV[2] = number of profiles, then the profiles, then the calls:
---   profile "<credential id> <window: index into KEYS, or 0> <max rpm or -> <max tpm or ->[ <budget id> <letter> <cap>]..."
+--   profile "<credential id> <window: index into KEYS, or 0> <max rpm or -> <max tpm or -> <known epoch or ->
+--     [ <budget id> <letter> <cap>]..."
 --   call    "<profile> <estimate> <tokens> <request id>"
--- Reply: "<now ms> <epoch>" and one word a call: a<remaining or ->, r, b<budget>, u<budget>.<budget>..., q<seconds>,
+-- Reply: "<now ms> <epoch>" and one word a call: a<remaining or ->, r, o, b<budget>, u<budget>.<budget>..., q<seconds>,
 -- t<seconds>; budgets by their position in the profile.
 local STATE_TTL_SECONDS = 45 * 86400
 local profileCount = tonumber(ARGV[2])
@@ -27,10 +28,11 @@ for p = 1, profileCount do
   local words = {}
   for word in string.gmatch(ARGV[2 + p], '%S+') do words[#words + 1] = word end
   local profile = { windowKey = KEYS[tonumber(words[2])], rpm = tonumber(words[3]), tpm = tonumber(words[4]) }
+  profile.epoch = words[5]
   fields[#fields + 1] = words[1]
   profile.revokedAt = #fields
   local names = {}
-  for i = 5, #words, 3 do
+  for i = 6, #words, 3 do
     local counter = counterOf(words[i] .. ':' .. periodKey(words[i + 1]))
     profile[#profile + 1] = { counter = counter, cap = tonumber(words[i + 2]) }
     names[#names + 1] = ' ' .. counter.name
@@ -100,6 +102,8 @@ for i = firstCall, #ARGV do
   local answer
   if values[profile.revokedAt] then
     answer = 'r'
+  elseif profile.epoch ~= '-' and profile.epoch ~= replies[2] then
+    answer = 'o'
   else
     answer = checkBudgets(profile, estimate)
     local window

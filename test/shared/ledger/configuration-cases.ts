@@ -33,6 +33,23 @@ export function configurationCases(t: Test, subject: Subject): void {
     t.match(await ledger.admit(team.call({ budgets: [], maxRpm: 0 })), { kind: 'rate_limited', epoch: 9 })
   })
 
+  t.test('a call that was judged by another epoch counts nowhere, so that it can come again', async t => {
+    const ledger = await subject.connect(t)
+    const team = await seeded(ledger, 100)
+    await ledger.publish(team.teamId, { epoch: 3 })
+    const limits = { maxRpm: 1, maxTpm: 5 }
+    const [behind, ahead, current, next] = await Promise.all(
+      [2, 4, 3, 3].map(knownEpoch => ledger.admit(team.call({ ...limits, knownEpoch }))),
+    )
+    t.same([behind, ahead], Array(2).fill({ kind: 'outdated', epoch: 3 }))
+    t.match(current, { kind: 'admitted', remainingRequests: 0 })
+    t.match(next, { kind: 'rate_limited', window: 'requests' })
+    t.equal(amounts(await team.spend(ledger)), '0+10')
+    const revoked = team.call({ credentialId: randomUUID(), knownEpoch: 3 })
+    await ledger.publish(team.teamId, { epoch: 4, revokedIds: [revoked.credentialId] })
+    t.same(await ledger.admit(revoked), { kind: 'revoked', epoch: 4 })
+  })
+
   t.test('an announced epoch is taken back only while nobody has announced a later one', async t => {
     const ledger = await subject.connect(t)
     const { teamId, credentialId } = fixture()
