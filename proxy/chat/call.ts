@@ -207,7 +207,7 @@ const reasons: Record<UpstreamError['kind'], string> = {
   aborted: 'The call was cancelled.',
 }
 
-export const upstreamFailure = (error: UpstreamError): AppError =>
+const upstreamFailure = (error: UpstreamError): AppError =>
   new AppError('PROVIDER_ERROR', reasons[error.kind], { cause: error })
 
 /** Text of the choices, for a provider that reports no usage. */

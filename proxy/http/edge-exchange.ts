@@ -2,9 +2,9 @@ import { AppError } from '../../shared/errors/app-error.js'
 import type { ErrorCode } from '../../shared/errors/catalogue.js'
 import { errorReply } from '../../shared/errors/envelope.js'
 import { BodyBuffer } from './body-buffer.js'
-import { type Deadlines, type Timed, unlisted } from './deadlines.js'
-import type { BodyResult, Exchange, Handler, HeaderList, RequestHeaders } from './exchange.js'
-import type { EdgeLimits } from './limits.js'
+import { Deadlines, type Timed, unlisted } from './deadlines.js'
+import type { BodyResult, Exchange, Handler, HeaderList, ListenOptions, RequestHeaders } from './exchange.js'
+import { defaultLimits, type EdgeLimits } from './limits.js'
 import { chunkedBody } from './request-head.js'
 import { uuidV7 } from './uuid-v7.js'
 
@@ -17,6 +17,22 @@ export interface EdgeState {
   draining: boolean
   live: number
 }
+
+export function newEdgeState(options: ListenOptions, handler: Handler): EdgeState {
+  const limits = { ...defaultLimits, ...options.limits }
+  return {
+    limits,
+    deadlines: new Deadlines(tickOf(limits)),
+    handler,
+    onFault: options.onFault ?? (() => {}),
+    draining: false,
+    live: 0,
+  }
+}
+
+/** One tick of the deadlines: fine enough for the shortest of them. */
+export const tickOf = (limits: { receiveMs: number; drainMs: number; lingerMs: number }) =>
+  Math.min(1000, Math.max(10, Math.min(limits.receiveMs, limits.drainMs, limits.lingerMs) / 4))
 
 /** An unread body up to this size is discarded and the connection kept; a larger one is not worth waiting for. */
 const discardableBytes = 256 * 1024

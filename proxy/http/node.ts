@@ -3,15 +3,12 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError } from '../../shared/errors/app-error.js'
 import { errorReply } from '../../shared/errors/envelope.js'
-import { Deadlines } from './deadlines.js'
-import type { EdgeState } from './edge-exchange.js'
+import { type EdgeState, newEdgeState, tickOf } from './edge-exchange.js'
 import type { Handler, HttpServer, ListenOptions } from './exchange.js'
-import { defaultLimits } from './limits.js'
 import { NodeExchange } from './node-exchange.js'
 import { statusLine } from './reply-head.js'
 import { bodyLength, HeaderBlock, refusedHead, splitTarget, wellFormed } from './request-head.js'
 import { uuidV7 } from './uuid-v7.js'
-import { tickOf } from './uwebsockets.js'
 
 /**
  * The same edge on node:http, for platforms without a uWebSockets.js binary. Twice to three times the CPU per request.
@@ -19,15 +16,8 @@ import { tickOf } from './uwebsockets.js'
  * @throws Error when the port is taken.
  */
 export async function listenOnNode(options: ListenOptions, handler: Handler): Promise<HttpServer> {
-  const limits = { ...defaultLimits, ...options.limits }
-  const state: EdgeState = {
-    limits,
-    deadlines: new Deadlines(tickOf(limits)),
-    handler,
-    onFault: options.onFault ?? (() => {}),
-    draining: false,
-    live: 0,
-  }
+  const state = newEdgeState(options, handler)
+  const { limits } = state
   /** Connections on which a malformed request came: nothing behind it is believed. */
   const distrusted = new WeakSet<Socket>()
   const server = createServer(

@@ -1,7 +1,5 @@
-import { Deadlines } from './deadlines.js'
-import type { EdgeState } from './edge-exchange.js'
+import { type EdgeState, newEdgeState } from './edge-exchange.js'
 import type { Handler, HttpServer, ListenOptions } from './exchange.js'
-import { defaultLimits } from './limits.js'
 import type { Uws, UwsRequest, UwsResponse } from './load-uwebsockets.js'
 import { bodyLength, HeaderBlock, headerBytes, refusedHead, splitTarget, wellFormed } from './request-head.js'
 import { insideParser, UwsExchange } from './uws-exchange.js'
@@ -12,15 +10,7 @@ export async function listenOnUwebsockets(
   options: ListenOptions,
   handler: Handler,
 ): Promise<HttpServer> {
-  const limits = { ...defaultLimits, ...options.limits }
-  const state: EdgeState = {
-    limits,
-    deadlines: new Deadlines(tickOf(limits)),
-    handler,
-    onFault: options.onFault ?? (() => {}),
-    draining: false,
-    live: 0,
-  }
+  const state = newEdgeState(options, handler)
   const app = uws.App()
   app.any('/*', (res, req) => insideParser(() => accept(state, res, req)))
   const socket = await new Promise<object>((resolve, reject) => {
@@ -49,10 +39,6 @@ export async function listenOnUwebsockets(
     },
   }
 }
-
-/** One tick of the deadlines: fine enough for the shortest of them. */
-export const tickOf = (limits: { receiveMs: number; drainMs: number; lingerMs: number }) =>
-  Math.min(1000, Math.max(10, Math.min(limits.receiveMs, limits.drainMs, limits.lingerMs) / 4))
 
 /**
  * Headers of the request being accepted. One array that has grown once and one visitor, so that a request allocates
