@@ -27,6 +27,28 @@ export const lookUpDirectory = endpoint({
   response: z.object({ credential: z.any(), team: z.any() }),
 })
 
+export const lookUpReferences = endpoint({
+  method: 'POST',
+  path: '/internal/references',
+  summary: 'The stored prompt, tools and prompt version that a call names, for a proxy.',
+  group: 'internal',
+  access: 'internal',
+  body: z.object({
+    teamId: z.string(),
+    prompt: z.object({ name: z.string(), alias: z.string() }).nullable(),
+    tools: z.array(
+      z.object({ name: z.string(), alias: z.string().nullable(), version: z.number().int().nullable() }),
+    ),
+    promptVersionId: z.string().nullable(),
+  }),
+  /** ReferencesAnswer. */
+  response: z.object({
+    prompt: z.any(),
+    tools: z.array(z.any()),
+    promptVersionKnown: z.boolean().nullable(),
+  }),
+})
+
 export const traceOwner = endpoint({
   method: 'POST',
   path: '/internal/traces/owner',

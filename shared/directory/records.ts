@@ -72,3 +72,47 @@ export interface DirectoryAnswer {
   credential: CredentialRecord | null
   team: TeamRecord | null
 }
+
+/** A message of a stored prompt; its content is a template (spec 1, prompt version). */
+export interface PromptMessage {
+  role: string
+  content: string
+  cache_control?: { type: 'ephemeral' }
+}
+
+/** An item of `tools` in a completions request. */
+export interface ToolDefinition {
+  type: 'function'
+  function: { name: string; description?: string; parameters: Record<string, unknown> }
+}
+
+/** The version that a prompt's alias serves, with the tools bound to that alias as of now. */
+export interface PromptRecord {
+  promptId: string
+  versionId: string
+  versionNumber: number
+  /** The bound model's publicName. */
+  model: string | null
+  messages: PromptMessage[]
+  tools: ToolDefinition[]
+}
+
+/** `{ name, alias? }` or `{ name, version }` of a call (spec 4, section 5). */
+export interface ToolReference {
+  name: string
+  alias: string | null
+  version: number | null
+}
+
+/** Something that a call names and the team does not have: the public message, `Prompt not found.` */
+export interface MissingRecord {
+  missing: string
+}
+
+/** Answer of `POST /internal/references`: what was asked for, each thing found or missing. */
+export interface ReferencesAnswer {
+  prompt: PromptRecord | MissingRecord | null
+  tools: (ToolDefinition | MissingRecord)[]
+  /** Whether the team has the version; null when none was asked for. */
+  promptVersionKnown: boolean | null
+}
