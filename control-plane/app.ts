@@ -7,6 +7,7 @@ import { registerCalls } from './calls/routes.js'
 import { registerDemo } from './demo/routes.js'
 import type { Deps } from './deps.js'
 import { registerDirectory } from './directory/routes.js'
+import { registerFeedback } from './feedback/routes.js'
 import { registerBudgets } from './gateway/budgets/routes.js'
 import { registerConnections } from './gateway/connections/routes.js'
 import { registerModels } from './gateway/models/routes.js'
@@ -83,6 +84,7 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerBudgets(app, deps)
   registerTraceSettings(app, deps)
   registerTraces(app, deps)
+  registerFeedback(app, deps)
   registerDirectory(app, deps)
   registerCalls(app, deps)
   registerLedger(app, deps)

@@ -3,6 +3,7 @@ import * as auth from './auth.js'
 import * as budgets from './budgets.js'
 import * as connections from './connections.js'
 import type { Endpoint } from './endpoint.js'
+import * as feedback from './feedback.js'
 import * as internal from './internal.js'
 import * as models from './models.js'
 import * as settings from './settings.js'
@@ -24,6 +25,7 @@ export const endpoints: readonly Endpoint[] = [
   budgets,
   settings,
   traces,
+  feedback,
   internal,
 ].flatMap(domain => Object.values(domain).filter(isEndpoint))
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createBudget } from '../../shared/contract/budgets.js'
 import { createConnection } from '../../shared/contract/connections.js'
+import { createFeedback } from '../../shared/contract/feedback.js'
 import { shipCalls } from '../../shared/contract/internal.js'
 import { createModel } from '../../shared/contract/models.js'
 import { createInvite } from '../../shared/contract/teams.js'
@@ -16,6 +17,7 @@ export interface ForeignResources {
   modelId: string
   budgetId: string
   traceId: string
+  feedbackId: string
   snapshot: Record<string, unknown>
 }
 
@@ -74,6 +76,18 @@ export const foreignCases: ForeignCase[] = [
     unknown: unknownId,
     bodies: { PATCH: { limitUsd: 1 } },
   },
+  {
+    matches: /^\/traces\/:id\/feedback\/:feedbackId$/,
+    params: ({ traceId, feedbackId }) => ({ id: traceId, feedbackId }),
+    unknown: () => ({ id: randomUUID(), feedbackId: randomUUID() }),
+    bodies: { PATCH: { rating: -1 } },
+  },
+  {
+    matches: /^\/traces\/:id\/feedback$/,
+    params: ({ traceId }) => ({ id: traceId }),
+    unknown: unknownId,
+    bodies: { POST: { rating: 1 } },
+  },
   { matches: /^\/traces\//, params: ({ traceId }) => ({ id: traceId }), unknown: unknownId },
 ]
 
@@ -93,13 +107,16 @@ export async function createForeignResources(cp: ControlPlane, team: SeededTeam)
     body: { publicName: 'theirs', connectionId: connection.body.id, upstreamModel: 'gpt-test' },
   })
   const budget = await cp.call(createBudget, { as, body: { period: 'month', limitUsd: 100 } })
+  const traceId = await shipTrace(cp, team.teamId)
+  const feedback = await cp.call(createFeedback, { as, params: { id: traceId }, body: { rating: 1 } })
   return {
     team,
     inviteId: invite.body.id,
     connectionId: connection.body.id,
     modelId: model.body.modelId,
     budgetId: budget.body.id,
-    traceId: await shipTrace(cp, team.teamId),
+    traceId,
+    feedbackId: feedback.body.id,
     snapshot: await snapshotOf(cp, team.teamId),
   }
 }
@@ -131,6 +148,7 @@ export async function snapshotOf(cp: ControlPlane, teamId: string): Promise<Reco
     'virtual_keys',
     'budgets',
     'traces',
+    'feedback',
   ]
   for (const table of tables) {
     rows[table] = [...(await sql`select * from ${sql(table)} where team_id = ${teamId} order by 1, 2`)]

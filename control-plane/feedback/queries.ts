@@ -1,0 +1,142 @@
+import type { FeedbackFilters, FeedbackRow } from '../../shared/contract/feedback.js'
+import type { Sql } from '../db/sql.js'
+import type { TraceKey } from '../traces/partition-queries.js'
+import type { Fragment } from '../traces/queries.js'
+
+export interface StoredFeedback {
+  id: string
+  traceId: string
+  spanId: string | null
+  rating: number | null
+  label: string | null
+  comment: string | null
+  source: FeedbackRow['source']
+  createdBy: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+const columns = (sql: Sql): Fragment =>
+  sql`f.id, f.trace_id, f.span_id, f.rating, f.label, f.comment, f.source, f.created_by, f.created_at, f.updated_at`
+
+/** When the trace was received; it stays until the transaction ends. Null: no such trace, or another team's. */
+export async function lockTrace(tx: Sql, teamId: string, traceId: string): Promise<Date | null> {
+  const [row] = await tx<{ receivedAt: Date }[]>`
+    select received_at from trace_owners where id = ${traceId} and team_id = ${teamId} for key share`
+  return row?.receivedAt ?? null
+}
+
+/** The same without the lock. */
+export async function hasTrace(sql: Sql, teamId: string, traceId: string): Promise<boolean> {
+  const rows = await sql`select from trace_owners where id = ${traceId} and team_id = ${teamId}`
+  return rows.length === 1
+}
+
+export interface TraceKeyOf {
+  teamId: string
+  traceId: string
+  traceReceivedAt: Date
+}
+
+/** @param spanId the caller's own reference. */
+export async function hasSpan(sql: Sql, trace: TraceKeyOf, spanId: string): Promise<boolean> {
+  const rows = await sql`
+    select from spans where team_id = ${trace.teamId} and trace_received_at = ${trace.traceReceivedAt}
+      and trace_id = ${trace.traceId} and span_id = ${spanId}`
+  return rows.length === 1
+}
+
+export async function insertFeedback(tx: Sql, trace: TraceKeyOf, row: StoredFeedback): Promise<void> {
+  await tx`insert into feedback ${tx({ ...row, ...trace })}`
+}
+
+/** Stays as it is until the transaction ends. Null: no such feedback of that trace and team. */
+export async function lockFeedback(
+  tx: Sql,
+  teamId: string,
+  traceId: string,
+  id: string,
+): Promise<StoredFeedback | null> {
+  const [row] = await tx<StoredFeedback[]>`
+    select ${columns(tx)} from feedback f
+    where team_id = ${teamId} and id = ${id} and trace_id = ${traceId} for update`
+  return row ?? null
+}
+
+export async function updateFeedbackRow(tx: Sql, teamId: string, row: StoredFeedback): Promise<void> {
+  await tx`
+    update feedback set rating = ${row.rating}, label = ${row.label}, comment = ${row.comment},
+      updated_at = ${row.updatedAt}
+    where team_id = ${teamId} and id = ${row.id}`
+}
+
+/** Of one trace, its spans included, newest first. */
+export async function listFeedbackOfTrace(
+  sql: Sql,
+  teamId: string,
+  traceId: string,
+  limit: number,
+): Promise<StoredFeedback[]> {
+  return sql<StoredFeedback[]>`
+    select ${columns(sql)} from feedback f where team_id = ${teamId} and trace_id = ${traceId}
+    order by created_at desc, id desc limit ${limit}`
+}
+
+/** The feed's filters on the feedback itself, as conditions on a row `f`; both ends of the window are inclusive. */
+export function feedbackConditions(
+  sql: Sql,
+  filters: FeedbackFilters & { from?: number | undefined; to?: number | undefined },
+): Fragment[] {
+  const conditions: Fragment[] = []
+  if (filters.from !== undefined) conditions.push(sql`f.created_at >= ${new Date(filters.from)}`)
+  if (filters.to !== undefined) conditions.push(sql`f.created_at <= ${new Date(filters.to)}`)
+  if (filters.rating === 'up') conditions.push(sql`f.rating > 0`)
+  if (filters.rating === 'down') conditions.push(sql`f.rating < 0`)
+  if (filters.rating === 'none') conditions.push(sql`f.rating is null`)
+  if (filters.source !== undefined) conditions.push(sql`f.source = ${filters.source}`)
+  if (filters.label !== undefined) conditions.push(sql`f.label = ${filters.label}`)
+  if (filters.has_comment !== undefined) {
+    conditions.push(filters.has_comment ? sql`f.comment is not null` : sql`f.comment is null`)
+  }
+  return conditions
+}
+
+/**
+ * One page of a team's feedback, newest first, and how much there is in all.
+ *
+ * @param ofFeedback conditions on a row `f` of `feedback`.
+ * @param ofTrace conditions on its trace `t`; with none no trace is read at all.
+ */
+export async function listFeedbackRows(
+  sql: Sql,
+  teamId: string,
+  ofFeedback: readonly Fragment[],
+  ofTrace: readonly Fragment[],
+  page: { limit: number; offset: number },
+): Promise<{ rows: StoredFeedback[]; total: number }> {
+  const and = (conditions: readonly Fragment[]) =>
+    conditions.reduce((all, condition) => sql`${all} and ${condition}`, sql``)
+  // A trace's whole key: one look-up in the one partition that has it.
+  const trace =
+    ofTrace.length === 0
+      ? sql``
+      : sql`and exists (select from traces t where t.team_id = f.team_id and t.received_at = f.trace_received_at
+          and t.id = f.trace_id ${and(ofTrace)})`
+  const where = sql`f.team_id = ${teamId} ${and(ofFeedback)} ${trace}`
+  const [rows, counts] = await Promise.all([
+    sql<StoredFeedback[]>`
+      select ${columns(sql)} from feedback f where ${where}
+      order by f.created_at desc, f.id desc limit ${page.limit} offset ${page.offset}`,
+    sql<{ total: number }[]>`select count(*)::double precision as total from feedback f where ${where}`,
+  ])
+  return { rows: [...rows], total: counts[0]?.total ?? 0 }
+}
+
+/** Retention: feedback goes with its traces. Their ids are freed before, so that none can be added meanwhile. */
+export async function deleteFeedbackOf(sql: Sql, traces: readonly TraceKey[]): Promise<void> {
+  const keys = traces.map(({ teamId, id }) => ({ teamId, id }))
+  await sql`
+    delete from feedback f
+    using json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, id uuid)
+    where f.team_id = r."teamId" and f.trace_id = r.id`
+}

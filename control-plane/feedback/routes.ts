@@ -1,0 +1,51 @@
+import type { FastifyInstance } from 'fastify'
+import {
+  createFeedback,
+  listFeedback,
+  listTraceFeedback,
+  summarizeFeedback,
+  updateFeedback,
+} from '../../shared/contract/feedback.js'
+import type { Deps } from '../deps.js'
+import { route } from '../http/route.js'
+import { metadataPairs, traceConditions } from '../traces/filter-queries.js'
+import { editFeedback, feedbackOfKnown, postFeedback, shown } from './feedback.js'
+import { feedbackConditions, listFeedbackRows } from './queries.js'
+import { feedbackBuckets } from './summary.js'
+
+const DEFAULT_WINDOW_MS = 30 * 86_400_000
+
+/** Feedback on traces (spec 2, feedback endpoints). */
+export function registerFeedback(app: FastifyInstance, deps: Deps): void {
+  route(app, deps, createFeedback, async ({ params, body, principal }) =>
+    postFeedback(deps, principal, params.id, body),
+  )
+
+  route(app, deps, updateFeedback, async ({ params, body, principal }) =>
+    editFeedback(deps, principal, params, body),
+  )
+
+  route(app, deps, listTraceFeedback, async ({ params, principal }) => ({
+    data: await feedbackOfKnown(deps.sql, principal.teamId, params.id),
+  }))
+
+  route(app, deps, listFeedback, async ({ query, principal }) => {
+    const { sql } = deps
+    const { page, limit } = query
+    const ofFeedback = feedbackConditions(sql, query)
+    const ofTrace = traceConditions(sql, query, metadataPairs(query))
+    const offset = (page - 1) * limit
+    const { rows, total } = await listFeedbackRows(sql, principal.teamId, ofFeedback, ofTrace, {
+      limit,
+      offset,
+    })
+    return { data: rows.map(shown), total, page, limit }
+  })
+
+  route(app, deps, summarizeFeedback, async ({ query, principal }) => {
+    const to = query.to ?? deps.now()
+    const window = { from: new Date(query.from ?? to - DEFAULT_WINDOW_MS), to: new Date(to) }
+    const buckets = await feedbackBuckets(deps.sql, principal.teamId, query.group_by, window)
+    return { groupBy: query.group_by, buckets }
+  })
+}
