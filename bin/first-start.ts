@@ -107,7 +107,7 @@ async function addVendor(deps: Deps, owner: FirstOwner, vendor: Vendor, apiKey: 
   const label = VENDOR_LABELS[vendor]
   await addConnection(deps, { id: connectionId, provider: vendor, label, apiKey, config: {} }, owner)
   for (const name of STARTER_MODELS[vendor]) {
-    await addModel(deps, owner.teamId, {
+    await addModel(deps, owner, {
       id: randomUUID(),
       publicName: name,
       connectionId,

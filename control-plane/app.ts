@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import { type FastifyInstance, fastify, LogController } from 'fastify'
 import { registerApiKeys } from './api-keys/routes.js'
+import { registerAudit } from './audit/routes.js'
 import { registerAuth } from './auth/routes.js'
 import { registerCalls } from './calls/routes.js'
 import { registerDemo } from './demo/routes.js'
@@ -83,6 +84,7 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerVirtualKeys(app, deps)
   registerBudgets(app, deps)
   registerTraceSettings(app, deps)
+  registerAudit(app, deps)
   registerTraces(app, deps)
   registerFeedback(app, deps)
   registerDirectory(app, deps)

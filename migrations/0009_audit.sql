@@ -19,6 +19,7 @@ create table audit_events (
 );
 create index audit_events_by_team on audit_events (team_id, created_at desc, position desc);
 create index audit_events_by_actor on audit_events (team_id, actor_id, created_at desc, position desc);
+create index audit_events_by_event on audit_events (team_id, event, created_at desc, position desc);
 create index audit_events_by_prompt on audit_events (team_id, prompt_id, created_at desc, position desc)
   where prompt_id is not null;
 create index audit_events_by_tool on audit_events (team_id, tool_id, created_at desc, position desc)

@@ -37,19 +37,20 @@ export async function listApiKeys(
     order by created_at desc, id`
 }
 
-/** @param ownerId only this person's personal key; null: any of the team. @returns false: no such active key. */
+/** @param ownerId only this person's personal key; null: any of the team. @returns null: no such active key. */
 export async function revokeApiKey(
   tx: Sql,
   teamId: string,
   keyId: string,
   ownerId: string | null,
   at: Date,
-): Promise<boolean> {
+): Promise<Pick<ApiKeyListItem, 'teamScoped'> | null> {
   const mine = ownerId === null ? tx`` : tx`and user_id = ${ownerId}`
-  const rows = await tx`
+  const [row] = await tx<Pick<ApiKeyListItem, 'teamScoped'>[]>`
     update api_keys set revoked_at = ${at}
-    where team_id = ${teamId} and id = ${keyId} and revoked_at is null ${mine} returning id`
-  return rows.length === 1
+    where team_id = ${teamId} and id = ${keyId} and revoked_at is null ${mine}
+    returning user_id is null as team_scoped`
+  return row ?? null
 }
 
 /** Revokes a person's keys in a team. @returns their ids. */

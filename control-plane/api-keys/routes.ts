@@ -6,7 +6,8 @@ import { forbidden, notFound } from '../../shared/errors/app-error.js'
 import { API_KEY_PREFIX, hashToken, lastFour, mintKey } from '../../shared/secrets/token.js'
 import { isManager } from '../access/policy.js'
 import type { Principal } from '../access/principal.js'
-import type { Sql } from '../db/sql.js'
+import { record } from '../audit/record.js'
+import { inTransaction, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { changeTeam } from '../gateway/publish.js'
 import { route } from '../http/route.js'
@@ -21,17 +22,22 @@ export function registerApiKeys(app: FastifyInstance, deps: Deps): void {
     const id = randomUUID()
     const createdAt = new Date(deps.now())
     const userId = principal.userId ?? ''
-    await insertApiKey(deps.sql, {
-      teamId: principal.teamId,
-      id,
-      name: body.name,
-      keyHash: hashToken(key),
-      lastFour: lastFour(key),
-      userId: teamScoped ? null : userId,
-      createdBy: userId,
-      createdAt,
+    const { name } = body
+    await inTransaction(deps.sql, async tx => {
+      await insertApiKey(tx, {
+        teamId: principal.teamId,
+        id,
+        name,
+        keyHash: hashToken(key),
+        lastFour: lastFour(key),
+        userId: teamScoped ? null : userId,
+        createdBy: userId,
+        createdAt,
+      })
+      const minted = { apiKeyId: id, name, teamScoped }
+      await record(tx, principal, createdAt.getTime(), 'api_key_generated', minted)
     })
-    return { id, key, name: body.name, createdAt: createdAt.toISOString(), teamScoped }
+    return { id, key, name, createdAt: createdAt.toISOString(), teamScoped }
   })
 
   route(app, deps, contract.listApiKeys, async ({ principal }) => {
@@ -45,8 +51,10 @@ export function registerApiKeys(app: FastifyInstance, deps: Deps): void {
     // The ledger's marker is text: the id as the database writes it.
     const keyId = params.id.toLowerCase()
     const revoke = async (tx: Sql) => {
-      const revoked = await revokeApiKey(tx, teamId, keyId, visibleOwner(principal), new Date(deps.now()))
-      if (!revoked) throw notFound('API key')
+      const nowMs = deps.now()
+      const revoked = await revokeApiKey(tx, teamId, keyId, visibleOwner(principal), new Date(nowMs))
+      if (revoked === null) throw notFound('API key')
+      await record(tx, principal, nowMs, 'api_key_revoked', { apiKeyId: keyId, ...revoked })
     }
     await changeTeam(deps, teamId, revoke, { revokedIds: [keyId] })
   })

@@ -1,3 +1,4 @@
+import type { AuditEventName } from '../../shared/contract/audit.js'
 import type { Role } from '../../shared/contract/common.js'
 
 interface Named {
@@ -6,7 +7,7 @@ interface Named {
 
 /** What a key, connection, model or other resource is called when it is made, changed or removed. */
 interface Changed extends Named {
-  /** Names of the fields that the request set; never their values. */
+  /** Names of the fields whose values differ from before; never the values. */
   changed: string[]
 }
 
@@ -21,11 +22,16 @@ interface RouteSet {
   off: boolean
 }
 
+/** Stops compiling when an event of the contract has no metadata here, or metadata no event there. */
+type OfEveryEvent<
+  M extends Record<AuditEventName, object> & Record<Exclude<keyof M, AuditEventName>, never>,
+> = M
+
 /**
- * The 39 events of the audit trail and what each row's `metadata` holds: ids and names, never a secret, a prompt's text
- * or a criterion (spec 1, Events; spec 4, section 6).
+ * What each audit row's `metadata` holds: ids and names, never a secret, a prompt's text or a criterion (spec 1,
+ * Events; spec 4, section 6).
  */
-export interface AuditMetadata {
+export type AuditMetadata = OfEveryEvent<{
   prompt_created: Named
   prompt_renamed: { from: string; to: string }
   prompt_deleted: Named
@@ -61,9 +67,10 @@ export interface AuditMetadata {
   api_key_generated: { apiKeyId: string; name: string; teamScoped: boolean }
   api_key_revoked: { apiKeyId: string; teamScoped: boolean }
   member_invited: { inviteId: string; email: string; role: Role }
-  member_joined: { role: Role; inviteId: string | null }
+  member_joined: { role: Role; inviteId: string }
   member_role_updated: { from: Role; to: Role }
-  member_removed: { role: Role }
+  /** The personal keys that died with the membership: one act, one row. */
+  member_removed: { role: Role; revokedApiKeyIds: string[] }
   team_renamed: { from: string; to: string }
   connection_created: Named & { connectionId: string; provider: string }
   connection_updated: Changed & { connectionId: string }
@@ -75,8 +82,14 @@ export interface AuditMetadata {
   virtual_key_updated: Changed & { virtualKeyId: string }
   virtual_key_revoked: Named & { virtualKeyId: string }
   budget_created: { budgetId: string; virtualKeyId: string | null; period: string; limitUsd: number }
-  budget_updated: { budgetId: string; changed: string[]; limitUsd: number; period: string }
-  budget_deleted: { budgetId: string; period: string }
+  budget_updated: {
+    budgetId: string
+    virtualKeyId: string | null
+    changed: string[]
+    period: string
+    limitUsd: number
+  }
+  budget_deleted: { budgetId: string; virtualKeyId: string | null; period: string; limitUsd: number }
   secret_set: Named & { removed: boolean }
   trace_settings_updated: { changed: string[] }
   dataset_created: Named & { datasetId: string }
@@ -84,9 +97,7 @@ export interface AuditMetadata {
   eval_rule_created: Named & { ruleId: string; enabled: boolean }
   eval_rule_updated: Changed & { ruleId: string; enabled: boolean }
   eval_rule_deleted: Named & { ruleId: string }
-}
-
-export type AuditEventName = keyof AuditMetadata
+}>
 
 /** What an event is about, for the views that narrow the trail to one prompt, tool or person. */
 export interface AuditSubject {

@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import type { AuditEventName } from '../../shared/contract/audit.js'
 import type { Principal } from '../access/principal.js'
 import type { Sql } from '../db/sql.js'
-import type { AuditEventName, AuditMetadata, AuditSubject } from './events.js'
+import type { AuditMetadata, AuditSubject } from './events.js'
 import { insertAuditEvent } from './queries.js'
+
+/** Whoever changes something: a caller, the owner that `agh start` makes, or agh itself (no person). */
+export type Actor = Pick<Principal, 'teamId' | 'userId'>
 
 /**
  * Writes one row of the audit trail, always in the transaction of the change that it records: either both are there or
@@ -13,7 +17,7 @@ import { insertAuditEvent } from './queries.js'
  */
 export async function record<E extends AuditEventName>(
   tx: Sql,
-  actor: Pick<Principal, 'teamId' | 'userId'>,
+  actor: Actor,
   nowMs: number,
   event: E,
   metadata: AuditMetadata[E],

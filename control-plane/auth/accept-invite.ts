@@ -1,6 +1,7 @@
 import { conflict, notFound, unauthorized, validation } from '../../shared/errors/app-error.js'
 import { hashToken } from '../../shared/secrets/token.js'
 import type { Principal } from '../access/principal.js'
+import { record } from '../audit/record.js'
 import { inTransaction, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { hashPassword } from './password.js'
@@ -55,6 +56,7 @@ export async function acceptInvite(
       throw conflict('Already a member of this team.')
     }
     await markInviteAccepted(tx, invite.id, new Date(nowMs))
+    await record(tx, { teamId, userId: user.id }, nowMs, 'member_joined', { role, inviteId: invite.id })
     const token = await openSession(tx, { userId: user.id, teamId }, nowMs)
     return { user, team: { id: teamId, name: (await findTeamName(tx, teamId)) ?? '', role }, token }
   })

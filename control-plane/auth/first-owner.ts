@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { API_KEY_PREFIX, hashToken, lastFour, mintKey } from '../../shared/secrets/token.js'
 import { insertApiKey } from '../api-keys/queries.js'
+import { record } from '../audit/record.js'
 import { inTransaction, type Sql } from '../db/sql.js'
 import { hashPassword } from './password.js'
 import { hasUsers, lockFirstUser } from './queries.js'
@@ -32,16 +33,19 @@ export async function createFirstOwner(sql: Sql, nowMs: number = Date.now()): Pr
     const created = await createPersonWithTeam(tx, { email, name: 'Owner', passwordHash }, 'My team', nowMs)
     const apiKey = mintKey(API_KEY_PREFIX)
     const { id: userId } = created.user
+    const [teamId, apiKeyId, name] = [created.team.id, randomUUID(), 'First key']
     await insertApiKey(tx, {
-      teamId: created.team.id,
-      id: randomUUID(),
-      name: 'First key',
+      teamId,
+      id: apiKeyId,
+      name,
       keyHash: hashToken(apiKey),
       lastFour: lastFour(apiKey),
       userId,
       createdBy: userId,
       createdAt: new Date(nowMs),
     })
-    return { email, password, userId, teamId: created.team.id, apiKey }
+    const minted = { apiKeyId, name, teamScoped: false }
+    await record(tx, { teamId, userId }, nowMs, 'api_key_generated', minted)
+    return { email, password, userId, teamId, apiKey }
   })
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Actor } from '../audit/record.js'
 import type { Deps } from '../deps.js'
 import { addConnection, changeConnection } from '../gateway/connections/change-connection.js'
 import { addModel } from '../gateway/models/register-model.js'
@@ -16,11 +17,7 @@ const DEMO_PRICING = {
 const LABEL = 'Demo (built in)'
 
 /** A connection to the demo provider, and its model under the name `demo`. */
-export async function addDemoModel(
-  deps: Deps,
-  owner: { teamId: string; userId: string | null },
-  controlPlaneUrl: string,
-): Promise<string> {
+export async function addDemoModel(deps: Deps, owner: Actor, controlPlaneUrl: string): Promise<string> {
   const id = randomUUID()
   const config = { base_url: controlPlaneUrl + DEMO_PATH }
   const input = {
@@ -31,7 +28,7 @@ export async function addDemoModel(
     config,
   }
   await addConnection(deps, input, owner)
-  await addModel(deps, owner.teamId, {
+  await addModel(deps, owner, {
     id: randomUUID(),
     publicName: DEMO_MODEL,
     connectionId: id,
@@ -50,6 +47,6 @@ export async function followDemoProvider(deps: Deps, controlPlaneUrl: string): P
   for (const { teamId, id, config } of await listDemoConnections(deps.sql, mark)) {
     if (config.base_url === baseUrl) continue
     const moved = { config: { ...config, base_url: baseUrl }, apiKey: DEMO_KEY }
-    await changeConnection(deps, teamId, id, moved)
+    await changeConnection(deps, { teamId, userId: null }, id, moved)
   }
 }

@@ -9,6 +9,13 @@ export async function findTraceSettings(sql: Sql, teamId: string): Promise<Trace
   return row ?? null
 }
 
+/** As `findTraceSettings`; they stay as they are until the transaction ends. */
+export async function lockTraceSettings(tx: Sql, teamId: string): Promise<TraceSettings | null> {
+  const [row] = await tx<TraceSettings[]>`
+    select ${settingColumns(tx)} from teams where id = ${teamId} for no key update`
+  return row ?? null
+}
+
 /** Changes what is given and keeps the rest. Null: no such team. */
 export async function changeTraceSettings(
   tx: Sql,

@@ -3,6 +3,7 @@ import type { Role } from '../../shared/contract/common.js'
 import { conflict, notFound } from '../../shared/errors/app-error.js'
 import { hashToken, mintToken } from '../../shared/secrets/token.js'
 import type { Principal } from '../access/principal.js'
+import { record } from '../audit/record.js'
 import { inTransaction } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { enqueueMail } from '../mail/send-mail.job.js'
@@ -49,6 +50,8 @@ export async function createInvite(
       invitedBy: actor.userId ?? '',
       createdAt: new Date(nowMs),
     })
+    const { id: inviteId, email, role } = created
+    await record(tx, actor, nowMs, 'member_invited', { inviteId, email, role })
     await enqueueMail(deps.jobs, tx, inviteMail({ ...created, url, teamName: team.name }))
   })
   return { ...created, url }

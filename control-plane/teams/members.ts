@@ -3,6 +3,7 @@ import { conflict, forbidden, notFound } from '../../shared/errors/app-error.js'
 import { isManager } from '../access/policy.js'
 import type { Principal } from '../access/principal.js'
 import { revokePersonalKeys } from '../api-keys/queries.js'
+import { record } from '../audit/record.js'
 import type { Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { changeTeam } from '../gateway/publish.js'
@@ -38,7 +39,10 @@ export async function changeRole(
     checkMayGive(actor, role)
     checkMayManage(actor, member)
     if (member.role === 'owner' && role !== 'owner') await checkNotLastOwner(tx, teamId)
+    if (member.role === role) return member
     await updateMemberRole(tx, teamId, userId, role)
+    const change = { from: member.role, to: role }
+    await record(tx, actor, deps.now(), 'member_role_updated', change, { targetId: userId })
     return { ...member, role }
   })
 }
@@ -60,9 +64,11 @@ export async function removeMember(deps: Deps, actor: Principal, userId: string)
     if (member === null) throw notFound('Member')
     if (!isLeaving) checkMayManage(actor, member)
     if (member.role === 'owner') await checkNotLastOwner(tx, teamId)
-    revokedIds.push(...(await revokePersonalKeys(tx, teamId, userId, new Date(deps.now()))))
-    revokedIds.push(...(await deleteSessionsOfMember(tx, teamId, userId)))
+    const revokedApiKeyIds = await revokePersonalKeys(tx, teamId, userId, new Date(deps.now()))
+    revokedIds.push(...revokedApiKeyIds, ...(await deleteSessionsOfMember(tx, teamId, userId)))
     await deleteMember(tx, teamId, userId)
+    const removal = { role: member.role, revokedApiKeyIds }
+    await record(tx, actor, deps.now(), 'member_removed', removal, { targetId: userId })
   }
   await changeTeam(deps, teamId, remove, { revokedIds })
 }

@@ -12,10 +12,8 @@ export async function findTeamById(sql: Sql, teamId: string): Promise<TeamRow | 
   return row ?? null
 }
 
-export async function renameTeam(tx: Sql, teamId: string, name: string): Promise<TeamRow | null> {
-  const [row] = await tx<TeamRow[]>`
-    update teams set name = ${name} where id = ${teamId} returning id, name, created_at`
-  return row ?? null
+export async function updateTeamName(tx: Sql, teamId: string, name: string): Promise<void> {
+  await tx`update teams set name = ${name} where id = ${teamId}`
 }
 
 /** Orders the writers of a team, so that "at least one owner" is counted by one of them at a time. */

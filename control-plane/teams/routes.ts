@@ -2,21 +2,20 @@ import type { FastifyInstance } from 'fastify'
 import { isUuid } from '../../shared/contract/common.js'
 import * as contract from '../../shared/contract/teams.js'
 import { notFound } from '../../shared/errors/app-error.js'
-import type { Principal } from '../access/principal.js'
-import { inTransaction } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { createInvite } from './invites.js'
 import { changeRole, removeMember } from './members.js'
+import { ownTeam } from './own-team.js'
 import {
   deletePendingInvite,
   findTeamById,
   listMembers,
   listPendingInvites,
   type MemberRow,
-  renameTeam,
   type TeamRow,
 } from './queries.js'
+import { renameTeam } from './rename-team.js'
 
 /** The team, its members and invites (spec 4, section 3). */
 export function registerTeams(app: FastifyInstance, deps: Deps): void {
@@ -27,10 +26,8 @@ export function registerTeams(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, contract.updateTeam, async ({ principal, params, body }) => {
-    const teamId = ownTeam(principal, params.id)
-    const team = await inTransaction(deps.sql, tx => renameTeam(tx, teamId, body.name))
-    if (team === null) throw notFound('Team')
-    return teamBody(team)
+    ownTeam(principal, params.id)
+    return teamBody(await renameTeam(deps, principal, body.name))
   })
 
   registerMembers(app, deps)
@@ -76,12 +73,6 @@ function registerInvites(app: FastifyInstance, deps: Deps): void {
       isUuid(params.inviteId) && (await deletePendingInvite(deps.sql, teamId, params.inviteId))
     if (!isDeleted) throw notFound('Invite')
   })
-}
-
-/** A credential acts in one team; any other id, one of the person's other teams included, is unknown here. */
-function ownTeam(principal: Principal, teamId: string): string {
-  if (teamId.toLowerCase() !== principal.teamId) throw notFound('Team')
-  return principal.teamId
 }
 
 function memberId(userId: string): string {

@@ -1,4 +1,5 @@
 import * as apiKeys from './api-keys.js'
+import * as audit from './audit.js'
 import * as auth from './auth.js'
 import * as budgets from './budgets.js'
 import * as connections from './connections.js'
@@ -24,6 +25,7 @@ export const endpoints: readonly Endpoint[] = [
   virtualKeys,
   budgets,
   settings,
+  audit,
   traces,
   feedback,
   internal,

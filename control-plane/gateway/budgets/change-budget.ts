@@ -2,14 +2,15 @@ import { isUuid } from '../../../shared/contract/common.js'
 import { AppError, notFound } from '../../../shared/errors/app-error.js'
 import { LedgerUnavailable } from '../../../shared/ledger/ledger.js'
 import type { Period } from '../../../shared/ledger/period.js'
-import type { Principal } from '../../access/principal.js'
+import { changedFields } from '../../audit/changed-fields.js'
+import { type Actor, record } from '../../audit/record.js'
 import type { Sql } from '../../db/sql.js'
 import type { Deps } from '../../deps.js'
 import { countersOf } from '../../ledger/truth.js'
 import { isUniqueViolation } from '../constraints.js'
 import { changeTeam } from '../publish.js'
 import { lockActiveVirtualKey } from '../virtual-keys/queries.js'
-import { type BudgetRow, deleteBudgetRow, insertBudget, updateBudgetRow } from './queries.js'
+import { type BudgetRow, deleteBudgetRow, insertBudget, lockBudget, updateBudgetRow } from './queries.js'
 
 interface BudgetInput {
   id: string
@@ -19,31 +20,40 @@ interface BudgetInput {
 }
 
 /** @throws AppError NOT_FOUND `Virtual key not found.`, a revoked key included; BUDGET_EXISTS. */
-export async function addBudget(
-  deps: Deps,
-  input: BudgetInput,
-  creator: Pick<Principal, 'teamId' | 'userId'>,
-): Promise<BudgetRow> {
-  const { teamId } = creator
+export async function addBudget(deps: Deps, input: BudgetInput, actor: Actor): Promise<BudgetRow> {
+  const { teamId } = actor
   const at = new Date(deps.now())
   return written(deps, teamId, async tx => {
     if (input.virtualKeyId !== null) await requireVirtualKey(tx, teamId, input.virtualKeyId)
-    return insertBudget(tx, teamId, { ...input, createdBy: creator.userId, createdAt: at, updatedAt: at })
+    const row = await insertBudget(tx, teamId, {
+      ...input,
+      createdBy: actor.userId,
+      createdAt: at,
+      updatedAt: at,
+    })
+    await record(tx, actor, at.getTime(), 'budget_created', described(row))
+    return row
   })
 }
 
 /** @throws AppError NOT_FOUND; BUDGET_EXISTS when the scope has a budget of that period (spec 4, section 9). */
 export async function changeBudget(
   deps: Deps,
-  teamId: string,
+  actor: Actor,
   id: string,
   patch: { limitUsd?: number | undefined; period?: Period | undefined },
 ): Promise<BudgetRow> {
   if (!isUuid(id)) throw notFound('Budget')
-  const change = { limitUsd: patch.limitUsd, period: patch.period, updatedAt: new Date(deps.now()) }
+  const { teamId } = actor
+  const at = new Date(deps.now())
+  const change = { limitUsd: patch.limitUsd, period: patch.period, updatedAt: at }
   return written(deps, teamId, async tx => {
+    const stored = await lockBudget(tx, teamId, id)
+    if (stored === null) throw notFound('Budget')
     const row = await updateBudgetRow(tx, teamId, id, change)
-    if (row === null) throw notFound('Budget')
+    const changed = changedFields(stored, row, ['limitUsd', 'period'])
+    const updated = { ...described(row), changed }
+    if (changed.length > 0) await record(tx, actor, at.getTime(), 'budget_updated', updated)
     if (patch.period !== undefined) await raiseCounter(deps, tx, teamId, row)
     return row
   })
@@ -64,12 +74,22 @@ async function raiseCounter(deps: Deps, tx: Sql, teamId: string, row: BudgetRow)
 }
 
 /** @throws AppError NOT_FOUND. */
-export async function removeBudget(deps: Deps, teamId: string, id: string): Promise<void> {
+export async function removeBudget(deps: Deps, actor: Actor, id: string): Promise<void> {
   if (!isUuid(id)) throw notFound('Budget')
+  const { teamId } = actor
   await changeTeam(deps, teamId, async tx => {
-    if (!(await deleteBudgetRow(tx, teamId, id))) throw notFound('Budget')
+    const row = await deleteBudgetRow(tx, teamId, id)
+    if (row === null) throw notFound('Budget')
+    await record(tx, actor, deps.now(), 'budget_deleted', described(row))
   })
 }
+
+const described = ({ id, virtualKeyId, period, limitUsd }: BudgetRow) => ({
+  budgetId: id,
+  virtualKeyId,
+  period,
+  limitUsd,
+})
 
 async function requireVirtualKey(tx: Sql, teamId: string, id: string): Promise<void> {
   if (!isUuid(id) || (await lockActiveVirtualKey(tx, teamId, id)) === null) throw notFound('Virtual key')

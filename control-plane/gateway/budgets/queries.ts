@@ -34,23 +34,31 @@ export async function listBudgetRows(sql: Sql, teamId: string): Promise<BudgetRo
   return rows.map(budgetRow)
 }
 
-/** @returns null: no such budget. @throws as insertBudget. */
+/** The row stays as it is until the transaction ends. */
+export async function lockBudget(sql: Sql, teamId: string, id: string): Promise<BudgetRow | null> {
+  const [stored] = await sql<StoredRow[]>`
+    select ${columns(sql)} from budgets where team_id = ${teamId} and id = ${id} for update`
+  return stored === undefined ? null : budgetRow(stored)
+}
+
+/** @throws as insertBudget. */
 export async function updateBudgetRow(
   sql: Sql,
   teamId: string,
   id: string,
   change: { limitUsd: number | undefined; period: Period | undefined; updatedAt: Date },
-): Promise<BudgetRow | null> {
+): Promise<BudgetRow> {
   const [stored] = await sql<StoredRow[]>`
     update budgets set limit_usd = coalesce(${change.limitUsd ?? null}::numeric, limit_usd),
       period = coalesce(${change.period ?? null}, period), updated_at = ${change.updatedAt}
     where team_id = ${teamId} and id = ${id}
     returning ${columns(sql)}`
-  return stored === undefined ? null : budgetRow(stored)
+  return budgetRow(stored as StoredRow)
 }
 
-/** @returns false: no such budget. */
-export async function deleteBudgetRow(sql: Sql, teamId: string, id: string): Promise<boolean> {
-  const result = await sql`delete from budgets where team_id = ${teamId} and id = ${id}`
-  return result.count === 1
+/** @returns what was deleted; null: no such budget. */
+export async function deleteBudgetRow(sql: Sql, teamId: string, id: string): Promise<BudgetRow | null> {
+  const [stored] = await sql<StoredRow[]>`
+    delete from budgets where team_id = ${teamId} and id = ${id} returning ${columns(sql)}`
+  return stored === undefined ? null : budgetRow(stored)
 }

@@ -21,12 +21,12 @@ export function registerBudgets(app: FastifyInstance, deps: Deps): void {
   )
 
   route(app, deps, updateBudget, async ({ params, body, principal }) => {
-    const row = await changeBudget(deps, principal.teamId, params.id, body)
+    const row = await changeBudget(deps, principal, params.id, body)
     return onlyOne(await shown(deps, principal.teamId, [row]))
   })
 
   route(app, deps, deleteBudget, async ({ params, principal }) => {
-    await removeBudget(deps, principal.teamId, params.id)
+    await removeBudget(deps, principal, params.id)
     return undefined
   })
 }

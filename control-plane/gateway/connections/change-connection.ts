@@ -1,7 +1,8 @@
 import { isUuid, type ProviderKind } from '../../../shared/contract/common.js'
 import type { ConnectionConfig } from '../../../shared/contract/connections.js'
 import { conflict, notFound, validation } from '../../../shared/errors/app-error.js'
-import type { Principal } from '../../access/principal.js'
+import { changedFields } from '../../audit/changed-fields.js'
+import { type Actor, record } from '../../audit/record.js'
 import type { Deps } from '../../deps.js'
 import { changeTeam } from '../publish.js'
 import { checkedConfig, movesOrigin } from './base-url.js'
@@ -26,14 +27,19 @@ interface ConnectionInput {
 export async function addConnection(
   deps: Deps,
   input: ConnectionInput,
-  creator: Pick<Principal, 'teamId' | 'userId'>,
+  actor: Actor,
 ): Promise<ConnectionRow> {
   const { id, provider, label, apiKey } = input
-  const { teamId } = creator
+  const { teamId } = actor
   const config = checkedConfig(provider, input.config, deps.config.PROVIDER_PRIVATE_HOSTS)
   const at = new Date(deps.now())
-  const row = { teamId, id, provider, label, config, createdBy: creator.userId, createdAt: at, updatedAt: at }
-  return changeTeam(deps, teamId, tx => insertConnection(tx, { ...row, ...sealed(deps, teamId, id, apiKey) }))
+  const row = { teamId, id, provider, label, config, createdBy: actor.userId, createdAt: at, updatedAt: at }
+  return changeTeam(deps, teamId, async tx => {
+    const stored = await insertConnection(tx, { ...row, ...sealed(deps, teamId, id, apiKey) })
+    const created = { name: label, connectionId: id, provider }
+    await record(tx, actor, at.getTime(), 'connection_created', created)
+    return stored
+  })
 }
 
 interface ConnectionPatch {
@@ -49,11 +55,12 @@ interface ConnectionPatch {
  */
 export async function changeConnection(
   deps: Deps,
-  teamId: string,
+  actor: Actor,
   id: string,
   patch: ConnectionPatch,
 ): Promise<ConnectionRow> {
   if (!isUuid(id)) throw notFound('Connection')
+  const { teamId } = actor
   return changeTeam(deps, teamId, async tx => {
     const stored = await lockConnection(tx, teamId, id)
     if (stored === null) throw notFound('Connection')
@@ -67,23 +74,33 @@ export async function changeConnection(
     if (patch.apiKey === undefined && movesOrigin(stored.provider, stored.config, config)) {
       throw validation('Changing the origin of base_url needs apiKey.')
     }
-    return updateConnectionRow(tx, teamId, id, {
+    const at = new Date(deps.now())
+    const row = await updateConnectionRow(tx, teamId, id, {
       label: patch.label ?? stored.label,
       config,
       key: patch.apiKey === undefined ? undefined : sealed(deps, teamId, id, patch.apiKey),
-      updatedAt: new Date(deps.now()),
+      updatedAt: at,
     })
+    const changed: string[] = changedFields(stored, row, ['label', 'config'])
+    if (patch.apiKey !== undefined) changed.push('apiKey')
+    const updated = { name: row.label, connectionId: row.id, changed }
+    if (changed.length > 0) await record(tx, actor, at.getTime(), 'connection_updated', updated)
+    return row
   })
 }
 
 /** @throws AppError NOT_FOUND; CONFLICT naming the models that use it. */
-export async function removeConnection(deps: Deps, teamId: string, id: string): Promise<void> {
+export async function removeConnection(deps: Deps, actor: Actor, id: string): Promise<void> {
   if (!isUuid(id)) throw notFound('Connection')
+  const { teamId } = actor
   await changeTeam(deps, teamId, async tx => {
-    if ((await lockConnection(tx, teamId, id)) === null) throw notFound('Connection')
+    const stored = await lockConnection(tx, teamId, id)
+    if (stored === null) throw notFound('Connection')
     const models = await listModelNamesOn(tx, teamId, id)
     if (models.length > 0) throw conflict(`The connection is used by models: ${models.join(', ')}.`)
     await deleteConnectionRow(tx, teamId, id)
+    const deleted = { name: stored.label, connectionId: stored.id }
+    await record(tx, actor, deps.now(), 'connection_deleted', deleted)
   })
 }
 

@@ -33,11 +33,11 @@ export function registerConnections(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, updateConnection, async ({ params, body, principal }) =>
-    shown(await changeConnection(deps, principal.teamId, params.id, body)),
+    shown(await changeConnection(deps, principal, params.id, body)),
   )
 
   route(app, deps, deleteConnection, async ({ params, principal }) => {
-    await removeConnection(deps, principal.teamId, params.id)
+    await removeConnection(deps, principal, params.id)
     return undefined
   })
 }

@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { isUuid } from '../../../shared/contract/common.js'
 import type { ModelPricing } from '../../../shared/contract/models.js'
 import { conflict, notFound } from '../../../shared/errors/app-error.js'
+import { changedFields } from '../../audit/changed-fields.js'
+import { type Actor, record } from '../../audit/record.js'
 import type { Sql } from '../../db/sql.js'
 import type { Deps } from '../../deps.js'
 import { findConnection } from '../connections/queries.js'
@@ -25,7 +27,8 @@ interface ModelInput extends Description {
 }
 
 /** @throws AppError NOT_FOUND `Connection not found.`; CONFLICT for a publicName that the team has. */
-export async function addModel(deps: Deps, teamId: string, input: ModelInput): Promise<ModelRow> {
+export async function addModel(deps: Deps, actor: Actor, input: ModelInput): Promise<ModelRow> {
+  const { teamId } = actor
   const at = new Date(deps.now())
   const row = {
     ...input,
@@ -35,7 +38,9 @@ export async function addModel(deps: Deps, teamId: string, input: ModelInput): P
   }
   return written(deps, teamId, input.publicName, async tx => {
     await requireConnection(tx, teamId, input.connectionId)
-    return insertModel(tx, teamId, row)
+    const stored = await insertModel(tx, teamId, row)
+    await record(tx, actor, at.getTime(), 'gateway_model_created', named(stored))
+    return stored
   })
 }
 
@@ -48,34 +53,53 @@ interface ModelPatch extends Description {
 /** @param reference uuid or publicName. @throws AppError as addModel; NOT_FOUND `Model not found.` */
 export async function changeModel(
   deps: Deps,
-  teamId: string,
+  actor: Actor,
   reference: string,
   patch: ModelPatch,
 ): Promise<ModelRow> {
+  const { teamId } = actor
   return written(deps, teamId, patch.publicName ?? reference, async tx => {
     const stored = await lockModel(tx, teamId, reference)
     if (stored === null) throw notFound('Model')
     const connectionId = patch.connectionId ?? stored.connectionId
     if (connectionId !== stored.connectionId) await requireConnection(tx, teamId, connectionId)
     const upstreamModel = patch.upstreamModel ?? stored.upstreamModel
-    return updateModelRow(tx, teamId, stored.id, {
+    const at = new Date(deps.now())
+    const row = await updateModelRow(tx, teamId, stored.id, {
       publicName: patch.publicName ?? stored.publicName,
       connectionId,
       upstreamModel,
       ...described(patch, inherited(stored, upstreamModel)),
-      updatedAt: new Date(deps.now()),
+      updatedAt: at,
     })
+    const changed = changedFields(stored, row, CHANGEABLE)
+    const updated = { ...named(row), changed }
+    if (changed.length > 0) await record(tx, actor, at.getTime(), 'gateway_model_updated', updated)
+    return row
   })
 }
 
 /** @throws AppError NOT_FOUND. */
-export async function removeModel(deps: Deps, teamId: string, reference: string): Promise<void> {
+export async function removeModel(deps: Deps, actor: Actor, reference: string): Promise<void> {
+  const { teamId } = actor
   await changeTeam(deps, teamId, async tx => {
     const stored = await lockModel(tx, teamId, reference)
     if (stored === null) throw notFound('Model')
     await deleteModelRow(tx, teamId, stored.id)
+    await record(tx, actor, deps.now(), 'gateway_model_deleted', named(stored))
   })
 }
+
+const CHANGEABLE = [
+  'publicName',
+  'connectionId',
+  'upstreamModel',
+  'pricing',
+  'maxOutputTokens',
+  'contextWindow',
+] as const
+
+const named = (row: ModelRow) => ({ name: row.publicName, modelId: row.id })
 
 type Described = Pick<ModelRow, 'pricing' | 'maxOutputTokens' | 'contextWindow'>
 

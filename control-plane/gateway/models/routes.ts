@@ -19,7 +19,7 @@ import { addModel, changeModel, removeModel } from './register-model.js'
 /** The model registry (spec 4, section 4; the object's shape: section 9, Gateway). */
 export function registerModels(app: FastifyInstance, deps: Deps): void {
   route(app, deps, createModel, async ({ body, principal }) =>
-    shown(await addModel(deps, principal.teamId, { ...body, id: randomUUID() })),
+    shown(await addModel(deps, principal, { ...body, id: randomUUID() })),
   )
 
   route(app, deps, listModels, async ({ principal }) => {
@@ -34,11 +34,11 @@ export function registerModels(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, updateModel, async ({ params, body, principal }) =>
-    shown(await changeModel(deps, principal.teamId, params.id, body)),
+    shown(await changeModel(deps, principal, params.id, body)),
   )
 
   route(app, deps, deleteModel, async ({ params, principal }) => {
-    await removeModel(deps, principal.teamId, params.id)
+    await removeModel(deps, principal, params.id)
     return undefined
   })
 }

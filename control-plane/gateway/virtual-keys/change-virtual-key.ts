@@ -1,7 +1,9 @@
 import { isUuid } from '../../../shared/contract/common.js'
 import { notFound } from '../../../shared/errors/app-error.js'
 import { hashToken, lastFour, mintKey, VIRTUAL_KEY_PREFIX } from '../../../shared/secrets/token.js'
-import type { Principal } from '../../access/principal.js'
+import { changedFields } from '../../audit/changed-fields.js'
+import { type Actor, record } from '../../audit/record.js'
+import type { Sql } from '../../db/sql.js'
 import type { Deps } from '../../deps.js'
 import { changeTeam } from '../publish.js'
 import {
@@ -21,7 +23,7 @@ export async function mintVirtualKey(
   deps: Deps,
   id: string,
   input: SettingsInput & { name: string },
-  creator: Pick<Principal, 'teamId' | 'userId'>,
+  actor: Actor,
 ): Promise<{ row: VirtualKeyRow; key: string }> {
   const key = mintKey(VIRTUAL_KEY_PREFIX)
   const unrestricted = {
@@ -31,44 +33,68 @@ export async function mintVirtualKey(
     maxTpm: null,
     cacheTtlSeconds: null,
   }
-  const row = await changeTeam(deps, creator.teamId, tx =>
-    insertVirtualKey(tx, {
+  const { teamId, userId } = actor
+  const row = await changeTeam(deps, teamId, async tx => {
+    const createdAt = new Date(deps.now())
+    const stored = await insertVirtualKey(tx, {
       ...given({ name: input.name, ...unrestricted }, input),
       id,
-      teamId: creator.teamId,
+      teamId,
       keyHash: hashToken(key),
       keyLastFour: lastFour(key),
-      createdBy: creator.userId,
-      createdAt: new Date(deps.now()),
+      createdBy: userId,
+      createdAt,
       revokedAt: null,
-    }),
-  )
+    })
+    await record(tx, actor, createdAt.getTime(), 'virtual_key_created', named(stored))
+    return stored
+  })
   return { row, key }
 }
 
 /** @throws AppError NOT_FOUND for a revoked key too: revocation is for good. */
 export async function changeVirtualKey(
   deps: Deps,
-  teamId: string,
+  actor: Actor,
   id: string,
   patch: SettingsInput,
 ): Promise<VirtualKeyRow> {
   if (!isUuid(id)) throw notFound('Virtual key')
+  const { teamId } = actor
   return changeTeam(deps, teamId, async tx => {
     const stored = await lockActiveVirtualKey(tx, teamId, id)
     if (stored === null) throw notFound('Virtual key')
-    return updateVirtualKeyRow(tx, teamId, id, given(stored, patch))
+    const row = await updateVirtualKeyRow(tx, teamId, id, given(stored, patch))
+    const changed = changedFields(stored, row, CHANGEABLE)
+    const updated = { ...named(row), changed }
+    if (changed.length > 0) await record(tx, actor, deps.now(), 'virtual_key_updated', updated)
+    return row
   })
 }
 
 /** The key stops with the next call on every proxy. @throws AppError NOT_FOUND for a revoked key too. */
-export async function revokeKey(deps: Deps, teamId: string, id: string): Promise<void> {
+export async function revokeKey(deps: Deps, actor: Actor, id: string): Promise<void> {
   if (!isUuid(id)) throw notFound('Virtual key')
-  const revoke = async (tx: Parameters<typeof revokeVirtualKeyRow>[0]) => {
-    if (!(await revokeVirtualKeyRow(tx, teamId, id, new Date(deps.now())))) throw notFound('Virtual key')
+  const { teamId } = actor
+  const revoke = async (tx: Sql) => {
+    const nowMs = deps.now()
+    const row = await revokeVirtualKeyRow(tx, teamId, id, new Date(nowMs))
+    if (row === null) throw notFound('Virtual key')
+    await record(tx, actor, nowMs, 'virtual_key_revoked', named(row))
   }
   await changeTeam(deps, teamId, revoke, { revokedIds: [id] })
 }
+
+const CHANGEABLE = [
+  'name',
+  'allowedModels',
+  'allowedProviders',
+  'maxRpm',
+  'maxTpm',
+  'cacheTtlSeconds',
+] as const
+
+const named = (row: VirtualKeyRow) => ({ name: row.name, virtualKeyId: row.id })
 
 function given(settings: VirtualKeySettings, change: SettingsInput): VirtualKeySettings {
   const pick = <K extends keyof VirtualKeySettings>(field: K): VirtualKeySettings[K] => {

@@ -74,11 +74,17 @@ export async function updateVirtualKeyRow(
   return row as VirtualKeyRow
 }
 
-/** @returns false: no active key of the team has this id. */
-export async function revokeVirtualKeyRow(sql: Sql, teamId: string, id: string, at: Date): Promise<boolean> {
-  const result = await sql`
-    update virtual_keys set revoked_at = ${at} where team_id = ${teamId} and id = ${id} and revoked_at is null`
-  return result.count === 1
+/** @returns null: no active key of the team has this id. */
+export async function revokeVirtualKeyRow(
+  sql: Sql,
+  teamId: string,
+  id: string,
+  at: Date,
+): Promise<VirtualKeyRow | null> {
+  const [row] = await sql<VirtualKeyRow[]>`
+    update virtual_keys set revoked_at = ${at} where team_id = ${teamId} and id = ${id} and revoked_at is null
+    returning ${masked(sql)}`
+  return row ?? null
 }
 
 export async function findVirtualKeyScope(

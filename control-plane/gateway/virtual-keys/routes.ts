@@ -25,11 +25,11 @@ export function registerVirtualKeys(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, updateVirtualKey, async ({ params, body, principal }) =>
-    shown(await changeVirtualKey(deps, principal.teamId, params.id, body)),
+    shown(await changeVirtualKey(deps, principal, params.id, body)),
   )
 
   route(app, deps, revokeVirtualKey, async ({ params, principal }) => {
-    await revokeKey(deps, principal.teamId, params.id)
+    await revokeKey(deps, principal, params.id)
     return undefined
   })
 }
