@@ -19,6 +19,7 @@ import { listModelRows } from '../control-plane/gateway/models/queries.js'
 import { addModel } from '../control-plane/gateway/models/register-model.js'
 import { mintVirtualKey } from '../control-plane/gateway/virtual-keys/change-virtual-key.js'
 import { createJobs } from '../control-plane/jobs/enqueue.js'
+import { createSandbox } from '../control-plane/sandbox/create-sandbox.js'
 import { urlHost } from '../proxy/config.js'
 import { connectLedger } from '../shared/ledger/connect.js'
 import { createLogger } from '../shared/log/logger.js'
@@ -56,6 +57,8 @@ export async function prepareTeam(
     // Nobody is written to: the owner is whoever reads the terminal.
     mail: { send: async () => {}, close: () => {} },
     jobs: createJobs(),
+    // Starts no thread unless it is used.
+    sandbox: createSandbox(),
     log,
     now: Date.now,
   }

@@ -5,6 +5,7 @@ import type { Config } from './config.js'
 import type { Sql } from './db/sql.js'
 import type { Jobs } from './jobs/enqueue.js'
 import type { Mailer } from './mail/mailer.js'
+import type { Sandbox } from './sandbox/sandbox.js'
 
 /** Everything that a domain of the control plane may use; passed, never imported (style, habit 2). */
 export interface Deps {
@@ -14,6 +15,8 @@ export interface Deps {
   vault: Vault
   mail: Mailer
   jobs: Jobs
+  /** Runs what users wrote in JavaScript and JSON Schema. */
+  sandbox: Sandbox
   log: Logger
   /** Epoch milliseconds. */
   now: () => number

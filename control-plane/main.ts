@@ -15,6 +15,7 @@ import { startRepublisher } from './gateway/publish.js'
 import { createJobs } from './jobs/enqueue.js'
 import { type JobWorker, startJobs } from './jobs/worker.js'
 import { createMailer } from './mail/mailer.js'
+import { createSandbox } from './sandbox/create-sandbox.js'
 
 /** PostgreSQL may come up beside this process. */
 const WAIT_FOR_DATABASE_MS = 30_000
@@ -52,7 +53,9 @@ export async function startControlPlane(
     const mail = createMailer(config, log)
     closers.push(() => mail.close())
     const vault = createVault([deriveSecret(config.AGH_SECRET, 'provider-keys')])
-    const deps: Deps = { config, sql, ledger, vault, mail, jobs: createJobs(), log, now: Date.now }
+    const sandbox = createSandbox()
+    closers.push(() => sandbox.close())
+    const deps: Deps = { config, sql, ledger, vault, mail, jobs: createJobs(), sandbox, log, now: Date.now }
     const url = await serve(deps, closers)
     log.info({ url }, 'the control plane listens')
     return { url, log, close }

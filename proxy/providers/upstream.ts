@@ -1,6 +1,6 @@
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { AddressPolicy } from '../../shared/network/addresses.js'
-import { Blocked, guardedConnect, guardedLookup, type Resolve } from './guarded-connect.js'
+import { Blocked, guardedConnect, guardedLookup, type Resolve } from '../../shared/network/guarded-connect.js'
 
 /**
  * The proxy's way out: one pool of kept-alive HTTP/1.1 connections per provider origin, undici's `dispatch` with the

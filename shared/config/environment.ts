@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type AllowedHost, allowedHost } from '../network/allowed-hosts.js'
 
 /** A start-up error that is one line for the person at the terminal, without a stack. */
 export class ConfigError extends Error {
@@ -42,12 +43,13 @@ function masked(name: string, value: string): string {
 
 const portNumber = z.coerce.number().int().min(0).max(65535)
 
-const hosts = z.string().transform(text =>
-  text
-    .split(',')
-    .map(entry => entry.trim())
-    .filter(entry => entry !== ''),
-)
+const hosts = z.string().transform((text, context) => {
+  const entries = text.split(',').map(entry => entry.trim())
+  const read = entries.filter(entry => entry !== '').map(allowedHost)
+  if (!read.includes(null)) return read.filter(entry => entry !== null)
+  context.addIssue({ code: 'custom' })
+  return z.NEVER
+})
 
 /** The variables that both programs read (spec 4, section 1). Each description says what the variable may hold. */
 export const sharedEnvironment = {
@@ -80,5 +82,7 @@ export const sharedEnvironment = {
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
     .describe('fatal, error, warn, info, debug, trace or silent'),
-  TOOL_ALLOW_PRIVATE_HOSTS: hosts.default([]).describe('host or host:port entries, separated by commas'),
+  TOOL_ALLOW_PRIVATE_HOSTS: hosts
+    .default([] as AllowedHost[])
+    .describe('host or host:port entries, separated by commas'),
 }

@@ -7,6 +7,7 @@ import type { Deps } from '../../control-plane/deps.js'
 import { servedPath } from '../../control-plane/http/route.js'
 import { createJobs } from '../../control-plane/jobs/enqueue.js'
 import type { Mail, Mailer } from '../../control-plane/mail/mailer.js'
+import { createSandbox } from '../../control-plane/sandbox/create-sandbox.js'
 import type { Call, Endpoint, Result } from '../../shared/contract/endpoint.js'
 import { connectLedger } from '../../shared/ledger/connect.js'
 import { createLogger } from '../../shared/log/logger.js'
@@ -62,6 +63,8 @@ export async function startControlPlane(t: Test, overrides: Partial<Deps> = {}):
     vault: createVault([deriveSecret(TEST_SECRET, 'provider-keys')]),
     mail: keepingMailer(outbox),
     jobs: createJobs(),
+    // Generous times here too; the sandbox's own tests use those of production.
+    sandbox: createSandbox({ interruptMs: 1_000, wallMs: 3_000 }),
     log,
     now: Date.now,
     ...overrides,
@@ -70,6 +73,7 @@ export async function startControlPlane(t: Test, overrides: Partial<Deps> = {}):
   const app = buildApp(deps, { strictResponses: true })
   t.teardown(async () => {
     await app.close()
+    await deps.sandbox.close()
     await deps.ledger.close()
     await sql.end({ timeout: 5 })
   })

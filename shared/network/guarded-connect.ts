@@ -1,7 +1,7 @@
 import dns from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import type { buildConnector } from 'undici'
-import { type AddressPolicy, hostRefusal, refusal } from '../../shared/network/addresses.js'
+import { type AddressPolicy, hostRefusal, refusal } from './addresses.js'
 
 /**
  * Where a provider connection may lead is decided when the socket is opened, on the address itself: a name that was fine
