@@ -14,6 +14,7 @@ import { type ControlPlaneClient, createControlPlaneClient } from './control-pla
 import type { Deps } from './deps.js'
 import { createDirectory } from './directory/lookup.js'
 import { createForward } from './forward.js'
+import { tuneGarbageCollector } from './garbage-collector.js'
 import type { HttpServer } from './http/exchange.js'
 import { listen } from './http/listen.js'
 import { createMetrics, type ProxyMetrics } from './metrics.js'
@@ -49,6 +50,7 @@ export async function startProxy(
   env?: Record<string, string | undefined>,
   options: { drainMs?: number } = {},
 ): Promise<RunningProxy> {
+  tuneGarbageCollector()
   const config = readProxyConfig(env)
   const log = createLogger('proxy', config.logLevel)
   const metrics = createMetrics()
