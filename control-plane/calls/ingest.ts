@@ -90,6 +90,7 @@ async function commit(deps: Pick<Deps, 'sql' | 'now'>, batch: readonly Call[]): 
       tx,
       batch.flatMap(call => call.span ?? []),
       deps.now(),
+      { repeated: 'keep', foreign: 'derive' },
     )
     // Last: every batch of a team wants these few rows, so they are held for the shortest time.
     if (spend.length > 0) await addDailySpend(tx, spend)

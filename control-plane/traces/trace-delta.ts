@@ -1,6 +1,6 @@
 import type { SpanWrite, TraceClaim } from './span-write.js'
 
-/** What newly stored spans add to one trace's row: the folded part of the upsert in ingest-queries.ts. */
+/** What a write adds to one trace's row: the folded part of the upsert in ingest-queries.ts. */
 export interface TraceDelta {
   teamId: string
   receivedAtMs: number
@@ -32,17 +32,25 @@ export interface TraceDelta {
 }
 
 /**
- * Folds the new spans of one trace. The same rules as the upsert that adds the result to the stored row, so that it
- * makes no difference in how many batches, and in what order, a trace's spans arrive.
+ * Folds the spans of one trace. The same rules as the upsert that adds the result to the stored row, so that it makes
+ * no difference in how many batches, and in what order, a trace's spans arrive.
+ *
+ * @param said every span of the write, at least one: each says something about its trace.
+ * @param created those of them that were not stored before: they alone add to sums.
  */
-export function traceDelta(receivedAtMs: number, spans: readonly SpanWrite[]): TraceDelta {
+export function traceDelta(
+  receivedAtMs: number,
+  said: readonly SpanWrite[],
+  created: readonly SpanWrite[],
+): TraceDelta {
   // In the order of their start, so that "later" and "earlier" are positions.
-  const ordered = [...spans].sort((a, b) => a.startTimeMs - b.startTimeMs)
-  const first = ordered[0]!
-  const named = namingSpan(ordered)
-  const inSession = ordered.findLast(span => span.trace.sessionId !== null)
-  const described = ordered.filter(span => span.trace.metadata !== null)
-  const ends = ordered.flatMap(span => span.endTimeMs ?? [])
+  const claims = [...said].sort((a, b) => a.startTimeMs - b.startTimeMs)
+  const ordered = [...created].sort((a, b) => a.startTimeMs - b.startTimeMs)
+  const first = claims[0]!
+  const named = namingSpan(claims)
+  const inSession = claims.findLast(span => span.trace.sessionId !== null)
+  const described = claims.filter(span => span.trace.metadata !== null)
+  const ends = claims.flatMap(span => span.endTimeMs ?? [])
   const costs = ordered.flatMap(span => span.costNano ?? [])
   return {
     teamId: first.teamId,
@@ -55,8 +63,8 @@ export function traceDelta(receivedAtMs: number, spans: readonly SpanWrite[]): T
     sessionAtMs: inSession?.startTimeMs ?? null,
     metadata: mergedMetadata(described),
     metadataAtMs: described.at(-1)?.startTimeMs ?? null,
-    startedAtMs: first.startTimeMs,
-    endedAtMs: ends.length === 0 ? null : ends.reduce((a, b) => Math.max(a, b)),
+    startedAtMs: Math.round(first.startTimeMs),
+    endedAtMs: ends.length === 0 ? null : Math.round(ends.reduce((a, b) => Math.max(a, b))),
     spanCount: ordered.length,
     errorCount: count(ordered, span => span.status === 'error'),
     okCount: count(ordered, span => span.status === 'ok'),
@@ -65,7 +73,7 @@ export function traceDelta(receivedAtMs: number, spans: readonly SpanWrite[]): T
     promptTokens: sum(ordered, span => span.promptTokens),
     completionTokens: sum(ordered, span => span.completionTokens),
     totalTokens: sum(ordered, span => span.totalTokens),
-    tags: distinct(ordered.flatMap(span => span.trace.tags)),
+    tags: distinct(claims.flatMap(span => span.trace.tags)),
     models: distinct(ordered.flatMap(span => span.model ?? [])),
     providers: distinct(ordered.flatMap(span => span.provider ?? [])),
     errorTypes: distinct(ordered.flatMap(span => span.errorType ?? [])),
