@@ -31,3 +31,5 @@ begin
 end $$;
 create trigger audit_events_append_only before update or delete on audit_events
   for each row execute function refuse_audit_change();
+create trigger audit_events_never_truncated before truncate on audit_events
+  for each statement execute function refuse_audit_change();
