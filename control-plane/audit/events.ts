@@ -36,7 +36,8 @@ export type AuditMetadata = OfEveryEvent<{
   prompt_renamed: { from: string; to: string }
   prompt_deleted: Named
   version_committed: { versionNumber: number; versionId: string }
-  prompt_alias_promoted: { alias: string; versionNumber: number; fromVersionNumber: number | null }
+  /** `versionNumber` null: the alias was removed. */
+  prompt_alias_promoted: { alias: string; versionNumber: number | null; fromVersionNumber: number | null }
   tool_created: Named & { toolId: string }
   tool_renamed: { toolId: string; from: string; to: string }
   tool_deleted: Named & { toolId: string }
