@@ -21,8 +21,10 @@ import { isForwardedByProxy } from './http/origin.js'
 import { logRequests } from './http/request-log.js'
 import { prepareForRoutes } from './http/route.js'
 import { registerLedger } from './ledger/routes.js'
+import { registerSecrets } from './secrets/routes.js'
 import { registerTraceSettings } from './settings/routes.js'
 import { registerTeams } from './teams/routes.js'
+import { registerTools } from './tools/routes.js'
 import { registerTraces } from './traces/routes.js'
 
 export interface AppOptions {
@@ -83,7 +85,9 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerModels(app, deps)
   registerVirtualKeys(app, deps)
   registerBudgets(app, deps)
+  registerSecrets(app, deps)
   registerTraceSettings(app, deps)
+  registerTools(app, deps)
   registerAudit(app, deps)
   registerTraces(app, deps)
   registerFeedback(app, deps)

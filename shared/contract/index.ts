@@ -7,8 +7,10 @@ import type { Endpoint } from './endpoint.js'
 import * as feedback from './feedback.js'
 import * as internal from './internal.js'
 import * as models from './models.js'
+import * as secrets from './secrets.js'
 import * as settings from './settings.js'
 import * as teams from './teams.js'
+import * as tools from './tools.js'
 import * as traces from './traces.js'
 import * as virtualKeys from './virtual-keys.js'
 
@@ -24,7 +26,9 @@ export const endpoints: readonly Endpoint[] = [
   models,
   virtualKeys,
   budgets,
+  secrets,
   settings,
+  tools,
   audit,
   traces,
   feedback,

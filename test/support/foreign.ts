@@ -4,7 +4,9 @@ import { createConnection } from '../../shared/contract/connections.js'
 import { createFeedback } from '../../shared/contract/feedback.js'
 import { shipCalls } from '../../shared/contract/internal.js'
 import { createModel } from '../../shared/contract/models.js'
+import { setSecret } from '../../shared/contract/secrets.js'
 import { createInvite } from '../../shared/contract/teams.js'
+import { commitToolVersion, createTool } from '../../shared/contract/tools.js'
 import { callRecord } from './call-records.js'
 import type { ControlPlane } from './control-plane.js'
 import type { SeededTeam } from './seed.js'
@@ -16,6 +18,7 @@ export interface ForeignResources {
   connectionId: string
   modelId: string
   budgetId: string
+  toolId: string
   traceId: string
   feedbackId: string
   snapshot: Record<string, unknown>
@@ -28,6 +31,8 @@ export interface ForeignCase {
   unknown(mine: SeededTeam): Record<string, string>
   /** A valid body, so that the resource is looked for. */
   bodies?: Partial<Record<string, object>>
+  /** Methods that make what they name, if it is not there: another team's resource of that name is another one. */
+  makes?: readonly string[]
 }
 
 const unknownId = () => ({ id: randomUUID() })
@@ -88,6 +93,21 @@ export const foreignCases: ForeignCase[] = [
     unknown: unknownId,
     bodies: { POST: { rating: 1 } },
   },
+  {
+    matches: /^\/tools\/:id/,
+    params: ({ toolId }) => ({ id: toolId, version_number: '1', alias: 'staging' }),
+    unknown: () => ({ ...unknownId(), version_number: '1', alias: 'staging' }),
+    bodies: {
+      PATCH: { name: 'taken' },
+      POST: { versionNumber: 1, parametersSchema: {}, executor: { type: 'client' }, arguments: {} },
+    },
+  },
+  {
+    matches: /^\/secrets\//,
+    params: () => ({ name: 'THEIRS' }),
+    unknown: () => ({ name: 'NOBODYS' }),
+    makes: ['PUT'],
+  },
   { matches: /^\/traces\//, params: ({ traceId }) => ({ id: traceId }), unknown: unknownId },
 ]
 
@@ -109,12 +129,20 @@ export async function createForeignResources(cp: ControlPlane, team: SeededTeam)
   const budget = await cp.call(createBudget, { as, body: { period: 'month', limitUsd: 100 } })
   const traceId = await shipTrace(cp, team.teamId)
   const feedback = await cp.call(createFeedback, { as, params: { id: traceId }, body: { rating: 1 } })
+  const tool = await cp.call(createTool, { as, body: { name: 'theirs' } })
+  await cp.call(commitToolVersion, {
+    as,
+    params: { id: tool.body.id },
+    body: { parametersSchema: { type: 'object' }, executor: { type: 'client' } },
+  })
+  await cp.call(setSecret, { as, params: { name: 'THEIRS' }, body: { value: 'theirs' } })
   return {
     team,
     inviteId: invite.body.id,
     connectionId: connection.body.id,
     modelId: model.body.modelId,
     budgetId: budget.body.id,
+    toolId: tool.body.id,
     traceId,
     feedbackId: feedback.body.id,
     snapshot: await snapshotOf(cp, team.teamId),
@@ -147,6 +175,10 @@ export async function snapshotOf(cp: ControlPlane, teamId: string): Promise<Reco
     'models',
     'virtual_keys',
     'budgets',
+    'tools',
+    'tool_versions',
+    'tool_aliases',
+    'secrets',
     'traces',
     'feedback',
   ]
