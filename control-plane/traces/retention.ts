@@ -1,4 +1,5 @@
 import { inTransaction, type Sql } from '../db/sql.js'
+import { deleteFeedbackOf } from '../feedback/queries.js'
 import {
   deleteSpansOf,
   deleteTraceOwners,
@@ -47,7 +48,7 @@ async function dropWeek(sql: Sql, week: string): Promise<void> {
   let last: TraceKey | null = null
   do {
     const traces: TraceKey[] = await listTracesOfWeek(sql, week, last, ROWS_BATCH)
-    if (traces.length > 0) await deleteTraceOwners(sql, idsOf(traces))
+    if (traces.length > 0) await freeTraces(sql, traces)
     last = traces.at(-1) ?? null
   } while (last !== null)
   await patiently(() =>
@@ -62,11 +63,18 @@ async function deleteBefore(sql: Sql, teamId: string, before: Date): Promise<num
   for (let deleted = 0; ; ) {
     const traces = await listExpiredTraces(sql, teamId, before, TRACES_BATCH)
     if (traces.length === 0) return deleted
-    await deleteTraceOwners(sql, idsOf(traces))
+    await freeTraces(sql, traces)
     while ((await deleteSpansOf(sql, teamId, traces, ROWS_BATCH)) >= ROWS_BATCH);
     await deleteTraces(sql, teamId, traces)
     deleted += traces.length
   }
 }
 
-const idsOf = (traces: readonly TraceKey[]) => traces.map(trace => trace.id)
+/** Once an id is free nobody can add feedback to its trace; what there is goes then. */
+async function freeTraces(sql: Sql, traces: readonly TraceKey[]): Promise<void> {
+  await deleteTraceOwners(
+    sql,
+    traces.map(trace => trace.id),
+  )
+  await deleteFeedbackOf(sql, traces)
+}
