@@ -52,8 +52,11 @@ function readTemplates(executor: HttpExecutor): TemplatePart[] {
 /** A backslash is a slash to URL parsers and white space is nothing; here both are mistakes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it is about.
 const notInUrls = /[\u0000-\u0020\u007f\\]/
-/** Whatever is read as scheme, user, host and port. */
-const origin = /^(https?):\/\/([^/?#]*)/i
+/**
+ * Scheme, then user, host and port. Stricter than URL parsers, which take fewer and more slashes too and would find the
+ * host in what is the path here.
+ */
+const origin = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]+)/i
 
 /**
  * Neither a secret nor an argument may decide where a call goes: a model that picks the host picks who gets the team's
@@ -63,9 +66,11 @@ function readUrl(template: string): TemplatePart[] {
   const parts = parseTemplate(template, 'executor.url')
   const sample = fillTemplate(parts, () => 'x')
   if (notInUrls.test(sample) || !URL.canParse(sample)) throw validation('executor.url: Invalid url')
-  const [, , authority] = origin.exec(template) ?? []
-  const misplaced = authority === undefined ? parts[0]?.kind !== 'text' : authority.includes('{{')
-  if (misplaced) throw validation('executor.url: References may not stand in the scheme, host or port.')
+  const authority = origin.exec(template)?.[1]
+  if (authority?.includes('{{') ?? template.includes('{{')) {
+    throw validation('executor.url: References may not stand in the scheme, host or port.')
+  }
+  if (authority === undefined) throw validation('executor.url: Invalid url')
   return parts
 }
 

@@ -12,7 +12,7 @@ const framing = new Set([
 
 /** Why a name cannot be a header of an outgoing call, or null. */
 export function refusedHeaderName(name: string): string | null {
-  if (!token.test(name)) return 'Not a header name'
+  if (!token.test(name)) return 'This is not a header name.'
   return framing.has(name.toLowerCase()) ? `'${name}' is set by the service itself.` : null
 }
 
@@ -30,7 +30,7 @@ export function checkHeader(name: string, value: readonly TemplatePart[], field:
   if (refused !== null) throw validation(`${field}.name: ${refused}`)
   if (value.some(part => part.kind === 'text' && !isHeaderValue(part.text))) {
     throw validation(
-      `${field}.value: Not a header value; line breaks and control characters are not allowed.`,
+      `${field}.value: A header value holds no line breaks, control characters or characters outside Latin-1.`,
     )
   }
 }

@@ -65,7 +65,7 @@ function registerVersions(app: FastifyInstance, deps: Deps): void {
 
   route(app, deps, contract.readToolVersion, async ({ params, principal }) => {
     const tool = await requireTool(deps.sql, principal.teamId, params.id)
-    const number = /^\d{1,9}$/.test(params.version_number) ? Number(params.version_number) : null
+    const number = /^[1-9]\d{0,8}$/.test(params.version_number) ? Number(params.version_number) : null
     const version =
       number === null ? null : await findToolVersion(deps.sql, principal.teamId, tool.id, number)
     if (version === null) throw versionNotFound(params.version_number)
@@ -88,7 +88,11 @@ function registerServing(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, contract.resolveTools, async ({ body, principal }) => {
-    const refs = body.refs.map(({ name, alias = null, version = null }) => ({ name, alias, version }))
+    const refs = body.refs.map(({ name, alias, version }) => ({
+      name,
+      alias: alias ?? null,
+      version: version ?? null,
+    }))
     const tools = await requireTools(deps.sql, principal.teamId, refs)
     return { data: tools.map(({ versionId: _, ...tool }) => tool) }
   })

@@ -257,10 +257,10 @@ export const syncTool = endpoint({
 const toolReference = z
   .object({
     name: z.string().min(1).max(64),
-    alias: z.string().min(1).max(64).optional(),
-    version: versionNumber.optional(),
+    alias: z.string().min(1).max(64).nullish(),
+    version: versionNumber.nullish(),
   })
-  .refine(ref => ref.alias === undefined || ref.version === undefined, {
+  .refine(ref => ref.alias == null || ref.version == null, {
     message: 'Provide at most one of alias or version.',
   })
 
