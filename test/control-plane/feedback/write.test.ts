@@ -267,10 +267,10 @@ t.test('feedback goes with its trace when retention deletes it, and no other goe
     }),
     { status: 404 },
   )
-  t.equal((await feed({}, theirs.viewer.session)).body.total, 1)
+  t.equal((await feed({}, theirs.viewer.personalKey)).body.total, 1)
   await createPartitionsAhead(sql, clock.ms)
   await sql`update teams set retention_days = 10`
   clock.ms += 100 * DAY_MS
   t.ok((await deleteExpiredTraces(sql, clock.ms)).droppedWeeks.length > 0)
-  t.equal((await feed({}, theirs.viewer.session)).body.total, 0, 'dropped with its week')
+  t.equal((await feed({}, theirs.viewer.personalKey)).body.total, 0, 'dropped with its week')
 })
