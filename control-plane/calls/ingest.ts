@@ -1,7 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ChargeRecord } from '../../shared/spool/record.js'
+import { isAboutData, isTooMuch, refusal, retried } from '../db/failures.js'
 import { inTransaction, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
+import { alertAfterCharges } from '../notifications/budget-alerts.js'
 import { writeSpans } from '../traces/ingest.js'
 import { hiddenKeys } from '../traces/payload.js'
 import type { SpanWrite } from '../traces/span-write.js'
@@ -24,12 +25,14 @@ import { spanOf } from './span-of.js'
  * the error goes to the shipper and it tries again.
  */
 export async function ingestCalls(
-  deps: Pick<Deps, 'sql' | 'log' | 'now'>,
+  deps: Pick<Deps, 'sql' | 'log' | 'now' | 'config' | 'jobs'>,
   body: Buffer,
 ): Promise<{ accepted: number; rejected: number }> {
   const { calls, dead, lines } = await readBatch(body)
   const batch = await prepare(deps.sql, calls, dead)
   dead.push(...(await store(deps, batch)))
+  const spenders = batch.filter(call => call.charge.costNano > 0).map(call => call.charge.teamId)
+  await alertAfterCharges(deps, [...new Set(spenders)])
   if (dead.length > 0) {
     await insertDeadLetters(deps.sql, dead)
     const reasons = dead.slice(0, 5).map(letter => letter.reason)
@@ -120,44 +123,4 @@ function dailySpend(
     }
   }
   return [...days.values()]
-}
-
-const ATTEMPTS = 5
-/** Deadlock and serialization failure; a lock that was not had in time. The next attempt finds another world. */
-const passing = new Set(['40P01', '40001', '55P03'])
-
-/** A row was on its way to the default partition while its week was being created: no constraint of ours by name. */
-const isMovedPartition = (error: unknown) =>
-  sqlState(error) === '23514' && !(error as { constraint_name?: string }).constraint_name
-
-const isPassing = (error: unknown) => passing.has(sqlState(error)) || isMovedPartition(error)
-
-async function retried<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (attempt === ATTEMPTS || !isPassing(error)) throw error
-      // Up to 20 ms, then 40, 80, 160: two that collided must not do so again in step.
-      await pause(Math.random() * 10 * 2 ** attempt)
-    }
-  }
-}
-
-/** By code and name only: PostgreSQL's messages quote the value that it refused, which may be a prompt. */
-function refusal(error: unknown): string {
-  const named = error as { constraint_name?: string; column_name?: string; routine?: string }
-  const where = named.constraint_name ?? named.column_name ?? named.routine ?? ''
-  return `PostgreSQL refused it: ${sqlState(error)} ${where}`.trim()
-}
-
-/** A value that PostgreSQL will never take: data exceptions, constraint violations, its limits. */
-const isAboutData = (error: unknown) => /^(21|22|23|54)/.test(sqlState(error))
-
-/** The statement deadline passed on a server that answers: less at a time may do. */
-const isTooMuch = (error: unknown) => sqlState(error) === '57014'
-
-function sqlState(error: unknown): string {
-  const { code } = error as { code?: unknown }
-  return typeof code === 'string' ? code : ''
 }

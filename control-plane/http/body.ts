@@ -10,10 +10,12 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /**
  * The bytes of a request body as JSON; undefined when there are none. A `__proto__` key is dropped.
  *
+ * @param what the body is called in the error.
  * @throws AppError VALIDATION_ERROR `Malformed JSON body: <detail>` (spec 4, section 2).
  */
-export function parseJsonBody(bytes: Buffer | undefined): unknown {
+export function parseJsonBody(bytes: Buffer | undefined, what = 'JSON body'): unknown {
   if (bytes === undefined || bytes.length === 0) return undefined
+  const malformed = (detail: string) => validation(`Malformed ${what}: ${detail}`)
   if (depthOf(bytes) > MAX_DEPTH) throw malformed(`nested deeper than ${MAX_DEPTH} levels`)
   let text: string
   try {
@@ -27,8 +29,6 @@ export function parseJsonBody(bytes: Buffer | undefined): unknown {
     throw malformed((error as Error).message)
   }
 }
-
-const malformed = (detail: string) => validation(`Malformed JSON body: ${detail}`)
 
 const withoutProto = (key: string, value: unknown) => (key === '__proto__' ? undefined : value)
 

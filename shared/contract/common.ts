@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
-export const id = z.uuid()
+/** 128 bits in UUID form. Trace ids come from clients too, and OpenTelemetry's have no version digit. */
+export const id = z.guid('Invalid uuid')
 /** ISO 8601, UTC, milliseconds: what every response carries. */
 export const timestamp = z.iso.datetime({ precision: 3 })
 /** ISO 8601 in a query or body: a date or a date-time, with any offset. Output: epoch milliseconds. */

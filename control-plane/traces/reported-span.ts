@@ -1,0 +1,69 @@
+import type { SpanInput, TraceInput } from '../../shared/contract/trace-ingestion.js'
+import { nanoFromUsd } from '../../shared/money/nano.js'
+import type { Capture } from './capture.js'
+import { clean, storable } from './payload.js'
+import { hasWarning, type SpanWrite, type TraceClaim } from './span-write.js'
+
+/**
+ * A trace of POST /traces as ingestion stores it.
+ *
+ * @param bytes of the request's body: no field of it is longer.
+ */
+export function reportedSpans(
+  trace: TraceInput,
+  traceId: string,
+  capture: Capture,
+  bytes: number,
+): SpanWrite[] {
+  const keep = (value: unknown) => storable(clean(value ?? null), capture.hidden, bytes)
+  const claim: TraceClaim = {
+    id: traceId,
+    name: trace.name ?? null,
+    nameSource: trace.name ? 'explicit' : null,
+    sessionId: trace.sessionId ?? null,
+    tags: trace.tags ?? [],
+    metadata: keep(trace.metadata) as TraceClaim['metadata'],
+  }
+  // As with the gateway's header, what the caller says wins over the setting, both ways (spec 4, sections 7 and 9).
+  const capturesPayload = trace.capturePayloads ?? capture.payloads
+  return trace.spans.map(span => ({
+    ...fieldsOf(span),
+    teamId: capture.teamId,
+    trace: claim,
+    hasWarning: hasWarning(span.attributes ?? {}),
+    attributes: keep(span.attributes ?? {}),
+    input: capturesPayload ? keep(span.payload?.input) : null,
+    output: capturesPayload ? keep(span.payload?.output) : null,
+    variables: capturesPayload ? keep(span.payload?.variables) : null,
+  }))
+}
+
+function fieldsOf(span: SpanInput) {
+  const { startTime, endTime } = span
+  return {
+    spanId: span.spanId,
+    parentSpanId: span.parentSpanId ?? null,
+    name: span.name,
+    kind: span.kind ?? 'other',
+    status: span.status ?? 'unset',
+    startTimeMs: startTime,
+    // A clock that was set back in mid-span must not make a negative duration.
+    endTimeMs: typeof endTime === 'number' ? Math.max(startTime, endTime) : null,
+    model: span.model ?? null,
+    provider: span.provider ?? null,
+    ...tokensOf(span),
+    costNano: typeof span.costUsd === 'number' ? nanoFromUsd(span.costUsd) : null,
+    promptVersionId: span.promptVersionId ?? null,
+    errorType: span.errorType ?? null,
+    errorCode: span.errorCode ?? null,
+  }
+}
+
+/** A total that is left out is the sum of the two others. */
+function tokensOf({ usage }: SpanInput) {
+  const promptTokens = usage?.promptTokens ?? null
+  const completionTokens = usage?.completionTokens ?? null
+  const hasPart = promptTokens !== null || completionTokens !== null
+  const sum = hasPart ? (promptTokens ?? 0) + (completionTokens ?? 0) : null
+  return { promptTokens, completionTokens, totalTokens: usage?.totalTokens ?? sum }
+}
