@@ -24,6 +24,7 @@ import { registerLedger } from './ledger/routes.js'
 import { registerSecrets } from './secrets/routes.js'
 import { registerTraceSettings } from './settings/routes.js'
 import { registerTeams } from './teams/routes.js'
+import { registerToolExecution } from './tools/execution-routes.js'
 import { registerTools } from './tools/routes.js'
 import { registerTraces } from './traces/routes.js'
 
@@ -88,6 +89,7 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerSecrets(app, deps)
   registerTraceSettings(app, deps)
   registerTools(app, deps)
+  registerToolExecution(app, deps)
   registerAudit(app, deps)
   registerTraces(app, deps)
   registerFeedback(app, deps)

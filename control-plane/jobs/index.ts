@@ -1,6 +1,7 @@
 import { sweepExpiredJob } from '../auth/sweep-expired.job.js'
 import { reconcileJob } from '../ledger/reconcile.job.js'
 import { sendMailJob } from '../mail/send-mail.job.js'
+import { toolExecutionRetentionJob } from '../tools/tool-execution-retention.job.js'
 import { tracePartitionsJob } from '../traces/trace-partitions.job.js'
 import { traceRetentionJob } from '../traces/trace-retention.job.js'
 import type { Job } from './job.js'
@@ -10,6 +11,7 @@ export const jobList: readonly Job[] = [
   reconcileJob,
   sendMailJob,
   sweepExpiredJob,
+  toolExecutionRetentionJob,
   tracePartitionsJob,
   traceRetentionJob,
 ]
@@ -18,6 +20,7 @@ export const jobList: readonly Job[] = [
 export const crontab: readonly string[] = [
   `* * * * * ${reconcileJob.name}`,
   `17 * * * * ${sweepExpiredJob.name}`,
+  `27 * * * * ${toolExecutionRetentionJob.name}`,
   `7 * * * * ${tracePartitionsJob.name}`,
   `37 * * * * ${traceRetentionJob.name}`,
 ]

@@ -53,7 +53,7 @@ export async function refusedAddress(template: string, rules: OutboundRules): Pr
   if (refused !== null || isIP(host) !== 0) return refused
   for (const address of await addressesOf(host, rules.resolve ?? system)) {
     const reason = refusal(address, policyOf(url, rules))
-    if (reason !== null) return `${url.hostname} resolves to ${address}, ${reason}.`
+    if (reason !== null) return `${url.hostname} resolves to ${reason}.`
   }
   return null
 }

@@ -1,4 +1,5 @@
 import type { Deps } from '../deps.js'
+import { callUrl, type OutboundRequest, type OutboundResponse } from './outbound-call.js'
 import { type OutboundRules, refusedAddress } from './outbound-url.js'
 
 const rulesOf = ({ config }: Pick<Deps, 'config'>): OutboundRules => ({
@@ -11,3 +12,10 @@ const rulesOf = ({ config }: Pick<Deps, 'config'>): OutboundRules => ({
  */
 export const refusedUrl = (deps: Pick<Deps, 'config'>, url: string): Promise<string | null> =>
   refusedAddress(url, rulesOf(deps))
+
+/** Sends an executor's request. @throws OutboundError */
+export const callOutbound = (
+  deps: Pick<Deps, 'config'>,
+  request: OutboundRequest,
+  signal: AbortSignal,
+): Promise<OutboundResponse> => callUrl(rulesOf(deps), request, signal)

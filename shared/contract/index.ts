@@ -10,6 +10,7 @@ import * as models from './models.js'
 import * as secrets from './secrets.js'
 import * as settings from './settings.js'
 import * as teams from './teams.js'
+import * as toolExecution from './tool-execution.js'
 import * as tools from './tools.js'
 import * as traces from './traces.js'
 import * as virtualKeys from './virtual-keys.js'
@@ -29,6 +30,7 @@ export const endpoints: readonly Endpoint[] = [
   secrets,
   settings,
   tools,
+  toolExecution,
   audit,
   traces,
   feedback,
