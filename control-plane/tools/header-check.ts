@@ -16,8 +16,8 @@ export function refusedHeaderName(name: string): string | null {
   return framing.has(name.toLowerCase()) ? `'${name}' is set by the service itself.` : null
 }
 
-/** Whether a text can be a header's value: no line break, no other control character, nothing outside Latin-1. */
-export const isHeaderValue = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(text)
+/** Whether bytes, one a character, can be a header's value: no line break and no other control character. */
+export const isHeaderValue = (bytes: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(bytes)
 
 /**
  * A header of an executor, as far as its template says.
@@ -28,9 +28,10 @@ export const isHeaderValue = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]
 export function checkHeader(name: string, value: readonly TemplatePart[], field: string): void {
   const refused = refusedHeaderName(name)
   if (refused !== null) throw validation(`${field}.name: ${refused}`)
-  if (value.some(part => part.kind === 'text' && !isHeaderValue(part.text))) {
-    throw validation(
-      `${field}.value: A header value holds no line breaks, control characters or characters outside Latin-1.`,
-    )
+  if (value.some(part => part.kind === 'text' && !isHeaderValue(utf8Bytes(part.text)))) {
+    throw validation(`${field}.value: A header value holds no line breaks or control characters.`)
   }
 }
+
+/** Headers go out as UTF-8. */
+const utf8Bytes = (text: string) => Buffer.from(text).toString('latin1')

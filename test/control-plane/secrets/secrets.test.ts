@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import t from 'tap'
 import { openSecrets } from '../../../control-plane/secrets/secrets.js'
 import { deleteSecret, listSecrets, setSecret } from '../../../shared/contract/secrets.js'
@@ -140,4 +141,23 @@ t.test('setting and forgetting a secret is recorded without its value', async t 
       { event: 'secret_set', actorId: admin.userId, metadata: { name: 'A_KEY', removed: true } },
     ],
   )
+})
+
+t.test('a secret’s value is in no line of the log, whatever comes of the request', async t => {
+  const lines: string[] = []
+  const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
+  const cp = await startControlPlane(t, { log })
+  const { owner, viewer } = await team(cp)
+  const put = (name: string, value: string, as = owner.session) =>
+    cp.call(setSecret, { as, params: { name }, body: { value } })
+  t.equal((await put('A', VALUE)).status, 200)
+  t.equal((await put('bad', VALUE)).status, 400)
+  t.equal((await put('A', VALUE.repeat(1_000))).status, 400)
+  t.equal((await put('A', VALUE, viewer.session)).status, 403)
+  await cp.deps.sql`alter table secrets rename to elsewhere`
+  const failed = await put('A', VALUE)
+  t.equal(failed.status, 500)
+  t.notMatch(failed.text, VALUE)
+  t.ok(lines.some(line => line.includes('request failed')))
+  t.notMatch(lines.join(''), VALUE)
 })

@@ -183,11 +183,11 @@ t.test('an executor is checked when its version is committed', async t => {
     ]) {
       t.equal(await header(name), `executor.headers.0.name: '${name}' is set by the service itself.`)
     }
-    for (const value of ['a\r\nEvil: 1', 'a\nb', 'a\rb', '\u0001', '\u007f', 'Ā']) {
+    for (const value of ['a\r\nEvil: 1', 'a\nb', 'a\rb', '\u0001', '\u007f']) {
       t.match(await header('x-a', value), /^executor\.headers\.0\.value: A header value/)
       t.match(await header('x-a', `{{arg.a}}${value}`), /^executor\.headers\.0\.value: A header value/)
     }
-    await passes(http({ headers: [{ name: 'x-a', value: 'tab\tand é' }] }))
+    await passes(http({ headers: [{ name: 'x-a', value: 'tab\tand é and 世界' }] }))
     t.equal(await header(''), 'executor.headers.0.name: String must contain at least 1 character(s)')
     t.equal(await refusal(http({ headers: { a: 'b' } })), 'executor.headers: Expected array, received object')
     t.equal(await refusal(http({ headers: [{ name: 'a' }] })), 'executor.headers.0.value: Required')
