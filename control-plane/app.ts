@@ -22,6 +22,7 @@ import { logRequests } from './http/request-log.js'
 import { prepareForRoutes } from './http/route.js'
 import { registerLedger } from './ledger/routes.js'
 import { registerSecrets } from './secrets/routes.js'
+import { registerNotifications } from './notifications/routes.js'
 import { registerTraceSettings } from './settings/routes.js'
 import { registerTeams } from './teams/routes.js'
 import { registerToolExecution } from './tools/execution-routes.js'
@@ -91,6 +92,7 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerTools(app, deps)
   registerToolExecution(app, deps)
   registerAudit(app, deps)
+  registerNotifications(app, deps)
   registerTraces(app, deps)
   registerFeedback(app, deps)
   registerDirectory(app, deps)

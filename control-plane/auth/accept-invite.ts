@@ -4,6 +4,7 @@ import type { Principal } from '../access/principal.js'
 import { record } from '../audit/record.js'
 import { inTransaction, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
+import { mailJoined } from '../notifications/membership-mails.js'
 import { hashPassword } from './password.js'
 import {
   findInviteByHash,
@@ -57,8 +58,10 @@ export async function acceptInvite(
     }
     await markInviteAccepted(tx, invite.id, new Date(nowMs))
     await record(tx, { teamId, userId: user.id }, nowMs, 'member_joined', { role, inviteId: invite.id })
+    const teamName = (await findTeamName(tx, teamId)) ?? ''
+    await mailJoined(deps, tx, { teamId, teamName }, { ...user, userId: user.id, role })
     const token = await openSession(tx, { userId: user.id, teamId }, nowMs)
-    return { user, team: { id: teamId, name: (await findTeamName(tx, teamId)) ?? '', role }, token }
+    return { user, team: { id: teamId, name: teamName, role }, token }
   })
 }
 

@@ -7,11 +7,13 @@ import { record } from '../audit/record.js'
 import type { Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { changeTeam } from '../gateway/publish.js'
+import { mailRemoved, mailRoleChanged } from '../notifications/membership-mails.js'
 import {
   countOwners,
   deleteMember,
   deleteSessionsOfMember,
   findMember,
+  findTeamById,
   lockTeam,
   type MemberRow,
   updateMemberRole,
@@ -43,6 +45,7 @@ export async function changeRole(
     await updateMemberRole(tx, teamId, userId, role)
     const change = { from: member.role, to: role }
     await record(tx, actor, deps.now(), 'member_role_updated', change, { targetId: userId })
+    await mailRoleChanged(deps, tx, await named(tx, teamId), { userId, ...change })
     return { ...member, role }
   })
 }
@@ -69,6 +72,7 @@ export async function removeMember(deps: Deps, actor: Principal, userId: string)
     await deleteMember(tx, teamId, userId)
     const removal = { role: member.role, revokedApiKeyIds }
     await record(tx, actor, deps.now(), 'member_removed', removal, { targetId: userId })
+    await mailRemoved(deps, tx, await named(tx, teamId), member)
   }
   await changeTeam(deps, teamId, remove, { revokedIds })
 }
@@ -83,6 +87,11 @@ function checkMayManage(actor: Principal, member: MemberRow): void {
   if (actor.role === 'owner' || member.userId === actor.userId) return
   if (member.role === 'owner' || member.role === 'admin') throw forbidden()
 }
+
+const named = async (tx: Sql, teamId: string) => ({
+  teamId,
+  teamName: (await findTeamById(tx, teamId))?.name ?? '',
+})
 
 async function checkNotLastOwner(tx: Sql, teamId: string): Promise<void> {
   if ((await countOwners(tx, teamId)) <= 1) throw conflict(LAST_OWNER)

@@ -7,6 +7,7 @@ import type { Endpoint } from './endpoint.js'
 import * as feedback from './feedback.js'
 import * as internal from './internal.js'
 import * as models from './models.js'
+import * as notifications from './notifications.js'
 import * as secrets from './secrets.js'
 import * as settings from './settings.js'
 import * as teams from './teams.js'
@@ -32,6 +33,7 @@ export const endpoints: readonly Endpoint[] = [
   tools,
   toolExecution,
   audit,
+  notifications,
   traces,
   feedback,
   internal,

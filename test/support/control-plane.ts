@@ -113,7 +113,8 @@ async function call<E extends Endpoint>(
     },
     ...(input.body !== undefined && { payload: JSON.stringify(input.body) }),
   })
-  const json = response.body === '' ? undefined : JSON.parse(response.body)
+  const isJson = `${response.headers['content-type']}`.startsWith('application/json')
+  const json = isJson ? JSON.parse(response.body) : undefined
   const failed = response.statusCode >= 400
   if (!failed && response.statusCode !== endpoint.status)
     throw new Error(`${endpoint.method} ${endpoint.path} answered ${response.statusCode}: ${response.body}`)

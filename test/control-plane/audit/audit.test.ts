@@ -137,7 +137,7 @@ test('actors are everybody who acted, by email, removed members included, rows w
   t.equal((await read(cp, mine, { event: 'team_renamed' })).body.data[0]?.actor, null)
 })
 
-test('team audit is for sessions of owners and admins: any Bearer key 401, editor and viewer 403', async t => {
+test('team audit is for sessions of owners and admins; a Bearer key gets 401, editor and viewer 403', async t => {
   const { cp, mine } = await seeded(t)
   const keys: Credential[] = [
     mine.owner.personalKey,
