@@ -28,6 +28,7 @@ import { registerTeams } from './teams/routes.js'
 import { registerToolExecution } from './tools/execution-routes.js'
 import { registerTools } from './tools/routes.js'
 import { registerTraces } from './traces/routes.js'
+import { registerTraceIngestion } from './traces/trace-ingestion.js'
 
 export interface AppOptions {
   /** Tests: an answer with a field that the contract does not declare fails. */
@@ -93,6 +94,7 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerToolExecution(app, deps)
   registerAudit(app, deps)
   registerNotifications(app, deps)
+  registerTraceIngestion(app, deps)
   registerTraces(app, deps)
   registerFeedback(app, deps)
   registerDirectory(app, deps)

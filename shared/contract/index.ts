@@ -13,6 +13,7 @@ import * as settings from './settings.js'
 import * as teams from './teams.js'
 import * as toolExecution from './tool-execution.js'
 import * as tools from './tools.js'
+import * as traceIngestion from './trace-ingestion.js'
 import * as traces from './traces.js'
 import * as virtualKeys from './virtual-keys.js'
 
@@ -34,6 +35,7 @@ export const endpoints: readonly Endpoint[] = [
   toolExecution,
   audit,
   notifications,
+  traceIngestion,
   traces,
   feedback,
   internal,
