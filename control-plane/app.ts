@@ -21,8 +21,10 @@ import { isForwardedByProxy } from './http/origin.js'
 import { logRequests } from './http/request-log.js'
 import { prepareForRoutes } from './http/route.js'
 import { registerLedger } from './ledger/routes.js'
-import { registerSecrets } from './secrets/routes.js'
 import { registerNotifications } from './notifications/routes.js'
+import { registerPromptTools } from './prompt-tools/routes.js'
+import { registerPrompts } from './prompts/routes.js'
+import { registerSecrets } from './secrets/routes.js'
 import { registerTraceSettings } from './settings/routes.js'
 import { registerTeams } from './teams/routes.js'
 import { registerToolExecution } from './tools/execution-routes.js'
@@ -90,6 +92,8 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerBudgets(app, deps)
   registerSecrets(app, deps)
   registerTraceSettings(app, deps)
+  registerPrompts(app, deps)
+  registerPromptTools(app, deps)
   registerTools(app, deps)
   registerToolExecution(app, deps)
   registerAudit(app, deps)

@@ -8,6 +8,8 @@ import * as feedback from './feedback.js'
 import * as internal from './internal.js'
 import * as models from './models.js'
 import * as notifications from './notifications.js'
+import * as promptTools from './prompt-tools.js'
+import * as prompts from './prompts.js'
 import * as secrets from './secrets.js'
 import * as settings from './settings.js'
 import * as teams from './teams.js'
@@ -31,6 +33,8 @@ export const endpoints: readonly Endpoint[] = [
   budgets,
   secrets,
   settings,
+  prompts,
+  promptTools,
   tools,
   toolExecution,
   audit,

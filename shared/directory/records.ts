@@ -77,13 +77,13 @@ export interface DirectoryAnswer {
 export interface PromptMessage {
   role: string
   content: string
-  cache_control?: { type: 'ephemeral' }
+  cache_control?: { type: 'ephemeral' } | undefined
 }
 
 /** An item of `tools` in a completions request. */
 export interface ToolDefinition {
   type: 'function'
-  function: { name: string; description?: string; parameters: Record<string, unknown> }
+  function: { name: string; description?: string | undefined; parameters: Record<string, unknown> }
 }
 
 /** The version that a prompt's alias serves, with the tools bound to that alias as of now. */

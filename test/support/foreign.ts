@@ -4,6 +4,8 @@ import { createConnection } from '../../shared/contract/connections.js'
 import { createFeedback } from '../../shared/contract/feedback.js'
 import { shipCalls } from '../../shared/contract/internal.js'
 import { createModel } from '../../shared/contract/models.js'
+import { setDefaultPromptTool } from '../../shared/contract/prompt-tools.js'
+import { commitPromptVersion, createPrompt } from '../../shared/contract/prompts.js'
 import { setSecret } from '../../shared/contract/secrets.js'
 import { createInvite } from '../../shared/contract/teams.js'
 import { commitToolVersion, createTool } from '../../shared/contract/tools.js'
@@ -19,6 +21,8 @@ export interface ForeignResources {
   modelId: string
   budgetId: string
   toolId: string
+  promptId: string
+  promptVersionId: string
   traceId: string
   feedbackId: string
   snapshot: Record<string, unknown>
@@ -94,6 +98,26 @@ export const foreignCases: ForeignCase[] = [
     bodies: { POST: { rating: 1 } },
   },
   {
+    matches: /^\/prompts\/by-name\//,
+    params: () => ({ name: 'Their prompt' }),
+    unknown: () => ({ name: 'Nobody’s prompt' }),
+  },
+  {
+    matches: /^\/prompts\/:id/,
+    params: ({ promptId, toolId }) => ({ id: promptId, toolId, version_number: '1', alias: 'staging' }),
+    unknown: () => ({ ...unknownId(), toolId: randomUUID(), version_number: '1', alias: 'staging' }),
+    bodies: {
+      PATCH: { name: 'Taken' },
+      POST: { messages: [{ role: 'user', content: 'taken' }], versionNumber: 1 },
+      PUT: { tool_alias: 'production' },
+    },
+  },
+  {
+    matches: /^\/prompt-versions\//,
+    params: ({ promptVersionId }) => ({ versionId: promptVersionId }),
+    unknown: () => ({ versionId: randomUUID() }),
+  },
+  {
     matches: /^\/tools\/:id/,
     params: ({ toolId }) => ({ id: toolId, version_number: '1', alias: 'staging' }),
     unknown: () => ({ ...unknownId(), version_number: '1', alias: 'staging' }),
@@ -136,6 +160,17 @@ export async function createForeignResources(cp: ControlPlane, team: SeededTeam)
     body: { parametersSchema: { type: 'object' }, executor: { type: 'client' } },
   })
   await cp.call(setSecret, { as, params: { name: 'THEIRS' }, body: { value: 'theirs' } })
+  const prompt = await cp.call(createPrompt, { as, body: { name: 'Their prompt' } })
+  const promptVersion = await cp.call(commitPromptVersion, {
+    as,
+    params: { id: prompt.body.id },
+    body: { messages: [{ role: 'user', content: 'theirs' }] },
+  })
+  await cp.call(setDefaultPromptTool, {
+    as,
+    params: { id: prompt.body.id, toolId: tool.body.id },
+    body: { tool_alias: 'production' },
+  })
   return {
     team,
     inviteId: invite.body.id,
@@ -143,6 +178,8 @@ export async function createForeignResources(cp: ControlPlane, team: SeededTeam)
     modelId: model.body.modelId,
     budgetId: budget.body.id,
     toolId: tool.body.id,
+    promptId: prompt.body.id,
+    promptVersionId: promptVersion.body.id,
     traceId,
     feedbackId: feedback.body.id,
     snapshot: await snapshotOf(cp, team.teamId),
@@ -179,6 +216,10 @@ export async function snapshotOf(cp: ControlPlane, teamId: string): Promise<Reco
     'tool_versions',
     'tool_aliases',
     'secrets',
+    'prompts',
+    'prompt_versions',
+    'prompt_aliases',
+    'prompt_tool_bindings',
     'traces',
     'feedback',
   ]
