@@ -49,14 +49,22 @@ function draftOf(schema: unknown): SchemaDraft {
   return text.includes('2019-09') ? '2019-09' : '2020-12'
 }
 
+/** Keywords that only say that a schema inside had problems, which are reported too. */
+const around = new Set([
+  ...['properties', 'additionalProperties', 'patternProperties', 'unevaluatedProperties', 'dependentSchemas'],
+  ...['items', 'prefixItems', 'additionalItems', 'unevaluatedItems', 'allOf', 'if', '$ref', '$recursiveRef'],
+])
+
 /** The validator reports a mismatch once for each schema around it; only the innermost say something. */
 function problemsOf(errors: readonly OutputUnit[]): string[] {
   const innermost = errors.filter(
-    ({ keywordLocation }) => !errors.some(other => other.keywordLocation.startsWith(`${keywordLocation}/`)),
+    ({ keyword, keywordLocation }) =>
+      !around.has(keyword) && !errors.some(other => other.keywordLocation.startsWith(`${keywordLocation}/`)),
   )
-  const texts = innermost.map(({ instanceLocation, error }) => {
+  const texts = (innermost.length === 0 ? errors : innermost).map(({ instanceLocation, keyword, error }) => {
     const path = instanceLocation.replace(/^#\/?/, '').split('/').map(decoded).join('.')
-    return (path === '' ? error : `${path}: ${error}`).slice(0, PROBLEM_MAX)
+    const text = keyword === 'false' ? 'Not allowed.' : error
+    return (path === '' ? text : `${path}: ${text}`).slice(0, PROBLEM_MAX)
   })
   return [...new Set(texts)].slice(0, PROBLEMS_MAX)
 }

@@ -162,7 +162,15 @@ function faultOf(context: QuickJSContext, thrown: QuickJSHandle, clock: Clock): 
   const message = textOf(context, thrown, 'message')
   if (clock.isOver()) return clock.text
   if (name === '' && message === '') return 'It threw a value that is not an error.'
+  if (name === 'SyntaxError')
+    return `${name}: ${message}${lineOf(textOf(context, thrown, 'stack'))}`.slice(0, MESSAGE_MAX)
   return (name === '' || name === 'Error' ? message : `${name}: ${message}`).slice(0, MESSAGE_MAX)
+}
+
+/** Where in the author's source it was, as far as the stack says. */
+function lineOf(stack: string): string {
+  const line = /transform\.js:(\d+)/.exec(stack)?.[1]
+  return line === undefined ? '' : ` (line ${line})`
 }
 
 function textOf(context: QuickJSContext, thrown: QuickJSHandle, property: string): string {
