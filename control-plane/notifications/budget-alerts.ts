@@ -1,3 +1,4 @@
+import { periodKey } from '../../shared/ledger/period.js'
 import { nanoFromUsd, usdFromNano } from '../../shared/money/nano.js'
 import { inTransaction } from '../db/sql.js'
 import type { Deps } from '../deps.js'
@@ -33,16 +34,15 @@ export async function alertBudgets(deps: AlertDeps, teamIds: readonly string[] |
   let last: AlertableBudget | null = null
   for (;;) {
     const page: AlertableBudget[] = await listAlertableBudgets(deps.sql, teamIds, last, PAGE)
-    const crossed = new Map<string, Crossing>()
-    for (const atMs of [deps.now() - LATE_MS, deps.now()]) {
-      for (const crossing of await crossings(deps, page, atMs)) crossed.set(nameOf(crossing.alert), crossing)
-    }
-    const all = [...crossed.values()]
-    const untold = await untoldAlerts(
-      deps.sql,
-      all.map(({ alert }) => alert),
-    )
-    for (const alert of untold) await tell(deps, crossed.get(nameOf(alert)) as Crossing)
+    const nowMs = deps.now()
+    const ending = page.filter(budget => hasEnded(budget, nowMs - LATE_MS, nowMs))
+    const crossed = [
+      ...(await crossings(deps, ending, nowMs - LATE_MS)),
+      ...(await crossings(deps, page, nowMs)),
+    ]
+    const alerts = crossed.map(({ alert }) => alert)
+    const untold = new Set((await untoldAlerts(deps.sql, alerts)).map(nameOf))
+    for (const crossing of crossed) if (untold.has(nameOf(crossing.alert))) await tell(deps, crossing)
     if (page.length < PAGE) return
     last = page.at(-1) ?? null
   }
@@ -64,6 +64,10 @@ export async function alertAfterCharges(
   }
 }
 
+/** Whether a period of the budget ended between two instants, the first of which it has seen. */
+const hasEnded = ({ period, createdAt }: AlertableBudget, fromMs: number, untilMs: number): boolean =>
+  createdAt.getTime() <= fromMs && periodKey(period, fromMs) !== periodKey(period, untilMs)
+
 interface Crossing {
   alert: Alert
   budget: AlertableBudget
@@ -77,14 +81,13 @@ async function crossings(
   budgets: readonly AlertableBudget[],
   atMs: number,
 ): Promise<Crossing[]> {
-  const existing = budgets.filter(budget => budget.createdAt.getTime() <= atMs)
-  const counters = await countersOf(deps, existing, atMs)
-  return existing.flatMap((budget, i) => {
-    const { periodKey = '', settledNano = 0 } = counters[i] ?? {}
+  const counters = await countersOf(deps, budgets, atMs)
+  return budgets.flatMap((budget, i) => {
+    const { periodKey: key = '', settledNano = 0 } = counters[i] ?? {}
     // A limit has 4 decimals, so a hundredth of it is whole nano-dollars.
     const hundredth = nanoFromUsd(Number(budget.limitUsd)) / 100
     return THRESHOLDS.filter(threshold => settledNano >= hundredth * threshold).map(threshold => ({
-      alert: { teamId: budget.teamId, budgetId: budget.id, periodKey, threshold },
+      alert: { teamId: budget.teamId, budgetId: budget.id, periodKey: key, threshold },
       budget,
       spentNano: settledNano,
     }))
