@@ -24,6 +24,7 @@ import { registerLedger } from './ledger/routes.js'
 import { registerNotifications } from './notifications/routes.js'
 import { registerPromptTools } from './prompt-tools/routes.js'
 import { registerPrompts } from './prompts/routes.js'
+import { registerReferences } from './references/routes.js'
 import { registerSecrets } from './secrets/routes.js'
 import { registerTraceSettings } from './settings/routes.js'
 import { registerTeams } from './teams/routes.js'
@@ -102,6 +103,7 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerTraces(app, deps)
   registerFeedback(app, deps)
   registerDirectory(app, deps)
+  registerReferences(app, deps)
   registerCalls(app, deps)
   registerLedger(app, deps)
   registerDemo(app, deps)

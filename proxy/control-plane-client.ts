@@ -1,10 +1,16 @@
 import { Pool } from 'undici'
 import type { z } from 'zod'
 import type { Endpoint } from '../shared/contract/endpoint.js'
-import { lookUpDirectory, seedLedger, shipCalls, traceOwner } from '../shared/contract/internal.js'
-import type { DirectoryAnswer } from '../shared/directory/records.js'
+import {
+  lookUpDirectory,
+  lookUpReferences,
+  seedLedger,
+  shipCalls,
+  traceOwner,
+} from '../shared/contract/internal.js'
+import type { DirectoryAnswer, ReferencesAnswer } from '../shared/directory/records.js'
 import { internalToken } from '../shared/secrets/derive.js'
-import { directoryAnswer } from './directory/answer.js'
+import { directoryAnswer, referencesAnswer } from './directory/answer.js'
 import type { ShipOutcome } from './spool/ship.js'
 
 /**
@@ -16,6 +22,8 @@ import type { ShipOutcome } from './spool/ship.js'
  */
 export interface ControlPlaneClient {
   lookUp(query: DirectoryQuery): Promise<DirectoryAnswer>
+  /** The stored prompt and tools that a call names, as they are now. */
+  lookUpReferences(query: ReferencesQuery): Promise<ReferencesAnswer>
   traceOwner(teamId: string, traceId: string): Promise<'own' | 'foreign' | 'unknown'>
   seed(teamId: string): Promise<void>
   /** Rejects for what is worth another try; a batch that the control plane will not take is an answer. */
@@ -26,6 +34,7 @@ export interface ControlPlaneClient {
 }
 
 export type DirectoryQuery = z.input<typeof lookUpDirectory.body>
+export type ReferencesQuery = z.input<typeof lookUpReferences.body>
 
 /** The control plane did not answer, or not as it should. The cause says how. */
 export class ControlPlaneAway extends Error {
@@ -86,6 +95,7 @@ export function createControlPlaneClient(origin: string, aghSecret: string): Con
 
   return {
     lookUp: async query => checked(directoryAnswer, await ask(lookUpDirectory, query)),
+    lookUpReferences: async query => checked(referencesAnswer, await ask(lookUpReferences, query)),
     traceOwner: async (teamId, traceId) =>
       checked(traceOwner.response, await ask(traceOwner, { teamId, traceId })).owner,
     async seed(teamId) {

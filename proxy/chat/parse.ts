@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { AppError, notFound, validation } from '../../shared/errors/app-error.js'
+import { AppError, validation } from '../../shared/errors/app-error.js'
 import type { ChatMessage, ChatRequest, RawBody } from '../providers/adapter.js'
 import { spliceable } from './scan.js'
+import { readStoredReferences, type StoredReferences, typeName } from './stored-references.js'
 
 /** Spec 4, section 2: completions take 10 MB. */
 export const BODY_LIMIT_BYTES = 10 * 1024 * 1024
@@ -11,7 +12,7 @@ const OWNED = ['prompt', 'tool_refs', 'prompt_version_id', 'variables', 'trace',
 
 /** A request body, checked, with the gateway's own fields taken out. */
 export interface ChatCall {
-  /** Always given: stored prompts, which could choose it, are refused before. */
+  /** The public name that the call asks for, or that its stored prompt's version is bound to. */
   model: string
   request: ChatRequest
   raw: RawBody | null
@@ -25,14 +26,32 @@ export interface ChatCall {
   /** Still unchecked: a wrong type inside is dropped and listed, never fatal (see trace-context.ts). */
   trace: unknown
   span: unknown
+  /** Nothing is left to be resolved. */
+  stored: null
+  /** The prompt version that the messages were rendered from; null when the call names none. */
+  lineage: Lineage | null
+}
+
+/** Stamps the charge and the span; the variables are payload (spec 3, prompt_version_id and variables). */
+export interface Lineage {
+  promptVersionId: string
+  variables: Record<string, unknown> | null
+}
+
+/** A call that names stored prompts or tools: `references.ts` makes a ChatCall of it. */
+export interface StoredCall extends Omit<ChatCall, 'model' | 'stored'> {
+  /** Null: the prompt's version chooses. */
+  model: string | null
+  stored: StoredReferences
 }
 
 /** @throws AppError VALIDATION_ERROR, with `Malformed JSON body: <detail>` when the body is not JSON (spec 4, section 2). */
-export function parseCall(bytes: Buffer): ChatCall {
+export function parseCall(bytes: Buffer): ChatCall | StoredCall {
   const body = parseObject(bytes)
-  refuseStoredReferences(body)
-  const model = checkModel(body.model)
-  const messages = checkMessages(body.messages)
+  const stored = readStoredReferences(body)
+  const hasPrompt = stored !== null && stored.prompt !== null
+  const model = checkModel(body.model, hasPrompt)
+  const messages = hasPrompt ? [] : checkMessages(body.messages)
   const stream = checkOptional(body, 'stream', 'boolean') === true
   const streamOptions = checkOptional(body, 'stream_options', 'object') as
     | ChatRequest['stream_options']
@@ -41,6 +60,7 @@ export function parseCall(bytes: Buffer): ChatCall {
   const owned = OWNED.some(name => body[name] !== undefined)
   const { trace, span } = body
   const request = (owned ? withoutOwned(body) : body) as ChatRequest
+  // Without a prompt there is always a model, so that one of the two types holds.
   return {
     model,
     request,
@@ -52,7 +72,9 @@ export function parseCall(bytes: Buffer): ChatCall {
     bodyBytes: bytes.length,
     trace,
     span,
-  }
+    stored,
+    lineage: null,
+  } as ChatCall | StoredCall
 }
 
 type Body = Record<string, unknown>
@@ -70,25 +92,12 @@ function parseObject(bytes: Buffer): Body {
   return value as Body
 }
 
-/** Stored prompts and tools: a reference to one that does not exist answers like any missing resource. */
-function refuseStoredReferences(body: Body): void {
-  const { prompt, tool_refs: toolRefs, prompt_version_id: versionId } = body
-  if (prompt !== undefined && prompt !== null) {
-    if (typeName(prompt) !== 'object') throw validation(`Expected object, received ${typeName(prompt)}`)
-    if (body.messages !== undefined) throw validation('Provide either prompt or messages, not both.')
-    throw notFound('Prompt')
+/** @returns null when it is left to the stored prompt. */
+function checkModel(model: unknown, hasPrompt: boolean): string | null {
+  if (model === undefined || model === null) {
+    if (hasPrompt) return null
+    throw validation('Required')
   }
-  if (toolRefs !== undefined && toolRefs !== null) {
-    if (!Array.isArray(toolRefs)) throw validation(`Expected array, received ${typeName(toolRefs)}`)
-    if (toolRefs.length > 0) throw notFound('Tool')
-  }
-  if (versionId !== undefined && versionId !== null) {
-    throw validation(`prompt_version_id '${String(versionId)}' is not a prompt version in this team.`)
-  }
-}
-
-function checkModel(model: unknown): string {
-  if (model === undefined || model === null) throw validation('Required')
   if (typeof model !== 'string') throw validation(`Expected string, received ${typeName(model)}`)
   return model
 }
@@ -155,9 +164,4 @@ function rawBody(
     hasStreamOptions: hasStreamOptions || 'stream_options' in body,
     mayHaveCacheControl: messages.some(message => message.cache_control !== undefined),
   }
-}
-
-function typeName(value: unknown): string {
-  if (value === null) return 'null'
-  return Array.isArray(value) ? 'array' : typeof value
 }

@@ -8,8 +8,9 @@ import { type Admission, admit, type LedgerState } from './admit.js'
 import { type Credential, checkRole, readCredential } from './authenticate.js'
 import { replyFromCache } from './cached-reply.js'
 import { ProviderCall } from './call.js'
-import { BODY_LIMIT_BYTES, type ChatCall, parseCall } from './parse.js'
+import { BODY_LIMIT_BYTES, type ChatCall, parseCall, type StoredCall } from './parse.js'
 import type { Recorded } from './record.js'
+import { resolveReferences } from './references.js'
 import { replyError } from './reply.js'
 import { resolveTarget, type ScopedTarget } from './resolve.js'
 import { checkScope } from './scope.js'
@@ -51,13 +52,14 @@ async function judge(
   let caller = await authenticate(credential, deps)
   if (deps.spool.full)
     throw unavailable('The disk for finished calls is full; no call is taken until it has room.')
-  let call: ChatCall | null = null
+  let parsed: ChatCall | StoredCall | null = null
   let ledger: LedgerState = 'trusted'
   for (let reload = 0; reload <= MAX_RELOADS; reload++) {
     let target: ScopedTarget
     try {
       checkRole(caller)
-      call ??= parseCall(bytes)
+      parsed ??= parseCall(bytes)
+      const call = parsed.stored === null ? parsed : await resolveReferences(parsed, caller.team, deps)
       target = checkScope(resolveTarget(call, caller))
     } catch (refusal) {
       // A refusal must hold against the newest configuration, not against the copy in memory.

@@ -70,7 +70,7 @@ export function callRecord(
       provider: target.connection.provider,
       model: target.model.publicName,
       upstreamModel: target.model.upstreamModel,
-      promptVersionId: null,
+      promptVersionId: target.call.lineage?.promptVersionId ?? null,
       tokens,
       costNano,
       priced: target.model.prices !== null,
@@ -112,7 +112,7 @@ function spanRecord(
     model: target.model.upstreamModel,
     tokens: outcome.charged || outcome.cached ? tokens : null,
     costNano: priced || outcome.cached ? costNano : null,
-    promptVersionId: null,
+    promptVersionId: target.call.lineage?.promptVersionId ?? null,
     errorType: outcome.errorType,
     errorCode: outcome.errorCode,
     attributes: attributes(call, outcome, virtualKeyId),
@@ -140,5 +140,6 @@ function payload(call: Recorded, outcome: Outcome): SpanRecord['payload'] {
   const choices = Array.isArray(completion?.choices) ? completion.choices : []
   const messages = choices.map((choice: { message?: unknown }) => choice?.message ?? null)
   const output = messages.length > 1 ? messages : (messages[0] ?? null)
-  return { input: call.admission.target.call.request.messages, output, variables: null }
+  const { request, lineage } = call.admission.target.call
+  return { input: request.messages, output, variables: lineage?.variables ?? null }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { providerKind, role } from '../../shared/contract/common.js'
-import type { DirectoryAnswer } from '../../shared/directory/records.js'
+import type { DirectoryAnswer, ReferencesAnswer } from '../../shared/directory/records.js'
 import { periods } from '../../shared/ledger/period.js'
 
 /**
@@ -69,3 +69,35 @@ export const directoryAnswer = z.object({
   credential: credential.nullable(),
   team: team.nullable(),
 }) satisfies z.ZodType<DirectoryAnswer>
+
+const missing = z.object({ missing: z.string() })
+
+const toolDefinition = z.object({
+  type: z.literal('function'),
+  function: z.object({
+    name: z.string(),
+    description: z.string().optional(),
+    parameters: z.record(z.string(), z.unknown()),
+  }),
+})
+
+const prompt = z.object({
+  promptId: z.string(),
+  versionId: z.string(),
+  versionNumber: z.number().int(),
+  model: z.string().nullable(),
+  messages: z.array(
+    z.object({
+      role: z.string(),
+      content: z.string(),
+      cache_control: z.object({ type: z.literal('ephemeral') }).optional(),
+    }),
+  ),
+  tools: z.array(toolDefinition),
+})
+
+export const referencesAnswer = z.object({
+  prompt: z.union([prompt, missing]).nullable(),
+  tools: z.array(z.union([toolDefinition, missing])),
+  promptVersionKnown: z.boolean().nullable(),
+}) satisfies z.ZodType<ReferencesAnswer>

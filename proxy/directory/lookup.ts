@@ -5,6 +5,7 @@ import type { Vault } from '../../shared/secrets/vault.js'
 import { ControlPlaneAway, type ControlPlaneClient } from '../control-plane-client.js'
 import type { ProxyMetrics } from '../metrics.js'
 import { createRecentMap } from './recent-map.js'
+import { createReferences, type FoundReferences, type Wanted } from './references.js'
 import { buildTeam, type DirectoryEntry, directoryEntry, type Team } from './team.js'
 import { createTraceOwners, type TraceOwner } from './trace-owners.js'
 
@@ -33,6 +34,8 @@ export interface Directory {
     credential: CredentialHash,
     announcedEpoch?: number,
   ): DirectoryEntry | null | Promise<DirectoryEntry | null>
+  /** What a call names of its team's prompts and tools. @throws ControlPlaneAway when it must ask and cannot. */
+  stored(team: Team, wanted: Wanted): FoundReferences | Promise<FoundReferences>
   /** Whose trace an id names. `unknown` also when the control plane is away: ingestion checks again. */
   traceOwner(teamId: string, traceId: string): Promise<TraceOwner>
   /** Has the control plane fill the ledger's empty counters. @throws AppError UNAVAILABLE */
@@ -42,7 +45,7 @@ export interface Directory {
 }
 
 export interface DirectoryOptions {
-  client: Pick<ControlPlaneClient, 'lookUp' | 'traceOwner' | 'seed'>
+  client: Pick<ControlPlaneClient, 'lookUp' | 'lookUpReferences' | 'traceOwner' | 'seed'>
   vault: Vault
   metrics: ProxyMetrics
   log: Logger
@@ -86,6 +89,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
   const loads = new Map<string, Load>()
   const teamLoads = new Map<string, Promise<unknown>>()
   const seeds = new Map<string, Promise<void>>()
+  const references = createReferences(client)
   let generation = 0
 
   function find(credential: CredentialHash, announcedEpoch?: number) {
@@ -225,6 +229,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
   return {
     find,
     seed,
+    stored: references.find,
     traceOwner: createTraceOwners(client, log),
     dropAll() {
       generation++
@@ -232,6 +237,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       known.session.clear()
       unknownUntil.clear()
       teams.clear()
+      references.clear()
       // Loads under way began before: nobody may join them, and nothing of them is kept.
       loads.clear()
       teamLoads.clear()

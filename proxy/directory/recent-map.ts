@@ -10,18 +10,33 @@ export interface RecentMap<V> {
   readonly size: number
 }
 
-/** @param bound most entries that it holds; at least 2. */
-export function createRecentMap<V>(bound: number): RecentMap<V> {
+/**
+ * @param bound the most that its entries weigh together; at least 2.
+ * @param weigh what an entry counts as; one, unless told otherwise.
+ */
+export function createRecentMap<V>(bound: number, weigh: (value: V) => number = () => 1): RecentMap<V> {
   let young = new Map<string, V>()
   let old = new Map<string, V>()
+  let youngWeight = 0
 
   function set(key: string, value: V): void {
-    old.delete(key)
-    if (young.size >= bound >> 1 && !young.has(key)) {
+    remove(key)
+    const weight = weigh(value)
+    if (youngWeight + weight > bound >> 1) {
       old = young
       young = new Map()
+      youngWeight = 0
     }
     young.set(key, value)
+    youngWeight += weight
+  }
+
+  function remove(key: string): void {
+    old.delete(key)
+    const value = young.get(key)
+    if (value === undefined) return
+    young.delete(key)
+    youngWeight -= weigh(value)
   }
 
   return {
@@ -33,13 +48,11 @@ export function createRecentMap<V>(bound: number): RecentMap<V> {
       return aged
     },
     set,
-    delete(key) {
-      young.delete(key)
-      old.delete(key)
-    },
+    delete: remove,
     clear() {
       young = new Map()
       old = new Map()
+      youngWeight = 0
     },
     get size() {
       return young.size + old.size

@@ -69,7 +69,12 @@ export async function addVirtualKey(
 }
 
 /** A completion as an application sends it. */
-export const complete = (system: System, key: string, body: object, headers: Record<string, string> = {}) =>
+export const complete = (
+  system: Pick<System, 'baseUrl'>,
+  key: string,
+  body: object,
+  headers: Record<string, string> = {},
+) =>
   fetch(`${system.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },

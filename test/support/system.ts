@@ -45,6 +45,8 @@ export interface System {
   dataDir: string
   proxy: Program
   controlPlane: Program
+  /** One more proxy process of the same service, on a port of its own. @returns its base URL for OpenAI clients. */
+  startAnotherProxy(): Promise<string>
   /** Calls an endpoint through the proxy's origin, by its contract value. */
   call<E extends Endpoint>(endpoint: E, input?: CallInput<E>): Promise<Answered<Result<E>>>
 }
@@ -92,6 +94,14 @@ export async function startSystem(t: Test, options: SystemOptions = {}): Promise
     dataDir,
     proxy,
     controlPlane,
+    async startAnotherProxy() {
+      const own = { PORT: String(await freePort()), DATA_DIR: join(dataDir, 'another') }
+      const url = `http://127.0.0.1:${own.PORT}`
+      const another = program('proxy', { ...env, ...own }, `${url}/readyz`)
+      t.teardown(() => another.end('SIGKILL'))
+      await another.start()
+      return `${url}/api/v1/gateway`
+    },
     call: (endpoint, input) => call(origin, endpoint, input ?? {}),
   }
 }

@@ -77,25 +77,6 @@ test('an ordinary body is forwarded as bytes, with the place of its model', asyn
   t.equal(raw?.hasStreamOptions, false)
 })
 
-test('references to stored things that do not exist answer like any missing resource', async t => {
-  t.equal(
-    refusal(() => parse({ prompt: { name: 'x' } })),
-    '404 NOT_FOUND Prompt not found.',
-  )
-  t.match(
-    refusal(() => parse({ prompt: { name: 'x' }, messages: user })),
-    /^400 VALIDATION_ERROR/,
-  )
-  t.equal(
-    refusal(() => parse({ model: 'm', messages: user, tool_refs: [{ name: 'x' }] })),
-    '404 NOT_FOUND Tool not found.',
-  )
-  t.equal(
-    refusal(() => parse({ model: 'm', messages: user, prompt_version_id: 'v' })),
-    "400 VALIDATION_ERROR prompt_version_id 'v' is not a prompt version in this team.",
-  )
-})
-
 test('deeply nested JSON is refused or passed, never fatal', async t => {
   const deep = '['.repeat(200_000) + ']'.repeat(200_000)
   t.doesNotThrow(() =>

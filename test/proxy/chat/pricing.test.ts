@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { parseCall } from '../../../proxy/chat/parse.js'
+import { type ChatCall, parseCall } from '../../../proxy/chat/parse.js'
 import { costNano, estimateCall, tokenPrices } from '../../../proxy/chat/pricing.js'
 
 const prices = tokenPrices({
@@ -11,7 +11,7 @@ const prices = tokenPrices({
 const call = (fields: Record<string, unknown>) =>
   parseCall(
     Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...fields })),
-  )
+  ) as ChatCall
 
 test('each bucket has its own price, and a cache price that is missing is the input price', async t => {
   t.equal(costNano({ input: 1, cacheRead: 0, cacheWrite: 0, output: 0 }, prices), 150)

@@ -1,11 +1,12 @@
 import { test } from 'tap'
-import { parseCall } from '../../../proxy/chat/parse.js'
+import { type ChatCall, parseCall } from '../../../proxy/chat/parse.js'
 import { readTraceContext } from '../../../proxy/chat/trace-context.js'
 
 const id = '0197a6e0-5b1c-7c3e-9a35-2f1f0d5c7a11'
 
 function read(headers: Record<string, string>, fields: Record<string, unknown> = {}) {
-  const call = parseCall(Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user' }], ...fields })))
+  const body = { model: 'm', messages: [{ role: 'user' }], ...fields }
+  const call = parseCall(Buffer.from(JSON.stringify(body))) as ChatCall
   return readTraceContext({ get: name => headers[name], flat: [] }, call)
 }
 
