@@ -13,6 +13,7 @@ import {
 } from '../../../shared/contract/virtual-keys.js'
 import type { Answered, ControlPlane, Credential } from '../../support/control-plane.js'
 import { person, type SeededTeam, team } from '../../support/seed.js'
+import { promptActs, removedSecret, toolActs } from './prompt-tool-acts.js'
 
 /** One audited act, ready to be done. */
 export interface Act {
@@ -24,11 +25,15 @@ export interface Act {
   by?: { userId: string; session: Credential }
   refused?(): Promise<Answered<unknown>>
   target?: string
+  /** Which prompt and tool the row is about. */
+  subject?(answer: { id?: string }): { promptId?: string | undefined; toolId?: string | undefined }
+  /** Events that it writes as well, before the one it is here for. */
+  before?: AuditEventName[]
   /** What no row of the trail may hold. */
   secrets?: string[]
 }
 
-type Prepare = (cp: ControlPlane, mine: SeededTeam) => Promise<Act>
+export type Prepare = (cp: ControlPlane, mine: SeededTeam) => Promise<Act>
 
 const PROVIDER_KEY = 'sk-provider-canary-0123456789'
 const id = (params: string) => ({ id: params })
@@ -202,5 +207,8 @@ const gateway: Partial<Record<AuditEventName, Prepare>> = {
   },
 }
 
-/** Every audited act upon people, keys, the gateway's registry and the settings, by its event. */
-export const acts = Object.entries({ ...members, ...gateway }) as [AuditEventName, Prepare][]
+/** Every audited act, by its event; those of evaluation come with evaluation. */
+export const acts: readonly [AuditEventName, Prepare][] = [
+  ...(Object.entries({ ...members, ...gateway, ...promptActs, ...toolActs }) as [AuditEventName, Prepare][]),
+  ['secret_set', removedSecret],
+]
