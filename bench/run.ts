@@ -161,4 +161,13 @@ function save(report: Report): void {
   console.log('written to bench/results/latest.json')
 }
 
-await run()
+/** `npm run bench -- <name>`; without a name the proxy's. */
+const scenarios: Record<string, () => Promise<void>> = {
+  proxy: run,
+  traces: async () => (await import('./traces/scenario.js')).benchTraces(),
+}
+
+const scenario = process.argv.slice(2).find(argument => !argument.startsWith('-')) ?? 'proxy'
+const bench = scenarios[scenario]
+if (bench === undefined) throw new Error(`There is no scenario '${scenario}': ${Object.keys(scenarios).join(', ')}.`)
+await bench()

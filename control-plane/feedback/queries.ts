@@ -116,12 +116,13 @@ export async function listFeedbackRows(
 ): Promise<{ rows: StoredFeedback[]; total: number }> {
   const and = (conditions: readonly Fragment[]) =>
     conditions.reduce((all, condition) => sql`${all} and ${condition}`, sql``)
-  // A trace's whole key: one look-up in the one partition that has it.
+  // A trace's whole key: one look-up in the one partition that has it. `offset 0` keeps it a look-up: the planner does
+  // not know that all other partitions are left out, and would rather read every trace of the team.
   const trace =
     ofTrace.length === 0
       ? sql``
       : sql`and exists (select from traces t where t.team_id = f.team_id and t.received_at = f.trace_received_at
-          and t.id = f.trace_id ${and(ofTrace)})`
+          and t.id = f.trace_id ${and(ofTrace)} offset 0)`
   const where = sql`f.team_id = ${teamId} ${and(ofFeedback)} ${trace}`
   const [rows, counts] = await Promise.all([
     sql<StoredFeedback[]>`
