@@ -71,7 +71,8 @@ export async function loadTraces(
       const receivedAtMs = Math.floor(nowMs - 60_000 - spanMs * (1 - taken / wanted))
       const batch = Array.from({ length: BATCH }, () => next(receivedAtMs))
       taken += batch.reduce((sum, trace) => sum + trace.spans.length, 0)
-      stored += await storeBatch(sql, batch, receivedAtMs, nowMs)
+      const created = await storeBatch(sql, batch, receivedAtMs, nowMs)
+      stored += created
     }
   }
   try {
