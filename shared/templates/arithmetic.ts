@@ -48,13 +48,25 @@ function calculate(operator: '+' | '-' | '*' | '//' | '%', a: number, b: number)
     case '*':
       return a * b
     case '//':
-      return Math.floor(a / b)
-    case '%': {
-      // Python's remainder has the divisor's sign.
-      const rest = a % b
-      return rest !== 0 && rest < 0 !== b < 0 ? rest + b : rest
-    }
+      return floorDivision(a, b)
+    case '%':
+      return remainder(a, b)
   }
+}
+
+/** Has the divisor's sign. */
+function remainder(a: number, b: number): number {
+  const rest = a % b
+  if (rest === 0) return b < 0 ? -0 : 0
+  return rest < 0 !== b < 0 ? rest + b : rest
+}
+
+/** From the exact remainder, as Python: `3.0 // 0.1` is 29.0 although `3.0 / 0.1` rounds to 30. */
+function floorDivision(a: number, b: number): number {
+  const quotient = (a - remainder(a, b)) / b
+  if (quotient === 0) return a / b < 0 ? -0 : 0
+  const floor = Math.floor(quotient)
+  return quotient - floor > 0.5 ? floor + 1 : floor
 }
 
 function power(a: number, b: number, asFloat: boolean): Value {
@@ -68,7 +80,8 @@ function power(a: number, b: number, asFloat: boolean): Value {
 /** Integers are JavaScript's numbers: exact up to 2^53, and refused where they would become infinite. */
 function whole(value: number): number {
   if (!Number.isFinite(value)) throw new RenderFault('the result is too large')
-  return value
+  // Python's ints have no negative zero.
+  return value + 0
 }
 
 function added(run: Run, left: Value, right: Value): Value {
@@ -103,7 +116,7 @@ function repeated(run: Run, left: Value, right: Value): Value {
 
 export function negative(value: Value): Value {
   if (!isNumber(value)) throw new RenderFault(`-${typeName(value)} is not possible`)
-  return isFloat(value) ? float(-toNumber(value)) : -toNumber(value)
+  return isFloat(value) ? float(-toNumber(value)) : 0 - toNumber(value)
 }
 
 export function positive(value: Value): Value {

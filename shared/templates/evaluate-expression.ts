@@ -11,7 +11,7 @@ import type { Arguments, CompareOperator, Expression, ExpressionOf, FilterCall }
 import type { Run } from './run.js'
 import type { Evaluate, Scope } from './scope.js'
 import { testNamed } from './tests.js'
-import { type Dict, dictKey, Float, Tuple, truthy, typeName, type Value } from './values.js'
+import { type Dict, dictKey, Float, Tuple, typeName, type Value } from './values.js'
 
 /** What is known about a message while its tree becomes closures: bounds on the tree, and the line for faults. */
 export class Bounds {
@@ -240,14 +240,14 @@ class ExpressionCompiler {
   #logic(node: ExpressionOf<'not' | 'and' | 'or' | 'compare' | 'condition'>): Evaluate {
     if (node.kind === 'not') {
       const operand = this.#inner(node.operand)
-      return run => !truthy(operand(run))
+      return run => !run.truthy(operand(run))
     }
     if (node.kind === 'condition') {
       const [test, chosen] = [this.#inner(node.test), this.#inner(node.chosen)]
       const otherwise = node.otherwise === null ? () => undefined : this.#inner(node.otherwise)
       return run => {
         run.step()
-        return truthy(test(run)) ? chosen(run) : otherwise(run)
+        return run.truthy(test(run)) ? chosen(run) : otherwise(run)
       }
     }
     if (node.kind === 'compare') return this.#compare(node)
@@ -258,7 +258,7 @@ class ExpressionCompiler {
       for (const part of parts) {
         run.step()
         value = part(run)
-        if (truthy(value) === stopAt) return value
+        if (run.truthy(value) === stopAt) return value
       }
       return value
     }

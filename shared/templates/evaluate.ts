@@ -4,7 +4,7 @@ import type { ForStatement, Statement, Target, Template } from './nodes.js'
 import { text } from './print.js'
 import { type Run, UNSET } from './run.js'
 import { type Execute, type Inputs, Scope, Slots, unset } from './scope.js'
-import { LoopState, truthy, type Value } from './values.js'
+import { LoopState, type Value } from './values.js'
 
 /** Writes one message's text. */
 export type RenderMessage = (run: Run) => string
@@ -91,7 +91,7 @@ class StatementCompiler {
       for (const { test, body, line } of parts) {
         run.step()
         run.line = line
-        if (truthy(test(run))) return body(run)
+        if (run.truthy(test(run))) return body(run)
       }
       last(run)
     }
@@ -114,7 +114,7 @@ class StatementCompiler {
         list = list.filter(item => {
           run.step()
           assign(run, item)
-          return truthy(wanted(run))
+          return run.truthy(wanted(run))
         })
       }
       if (list.length === 0) return empty(run)

@@ -19,7 +19,6 @@ import {
   isNumber,
   Tuple,
   toNumber,
-  truthy,
   typeName,
   type Value,
 } from './values.js'
@@ -45,10 +44,14 @@ export const listFilters: Record<string, Builtin> = {
   groupby: fixed('attribute default? case_sensitive?', groupBy),
   items: fixed('', (run, value) => (value === undefined ? [] : pairs(run, value, 'items'))),
   dictsort: fixed('case_sensitive? by? reverse?', dictSort),
-  int: fixed('default? base?', (_run, value, fallback, base) => {
+  int: fixed('default? base?', (run, value, fallback, base) => {
+    if (value === undefined) throw new RenderFault('int needs a value that is defined')
+    if (typeof value === 'string') run.chargeCharacters(value.length)
     return toInteger(value, wholeNumber(base, 10)) ?? (fallback === undefined ? 0 : fallback)
   }),
-  float: fixed('default?', (_run, value, fallback) => {
+  float: fixed('default?', (run, value, fallback) => {
+    if (typeof value === 'string') run.chargeCharacters(value.length)
+    if (value === undefined) throw new RenderFault('float needs a value that is defined')
     const number = parseFloatValue(value)
     return number === null ? (fallback === undefined ? new Float(0) : fallback) : float(number)
   }),
@@ -66,8 +69,8 @@ export const listFilters: Record<string, Builtin> = {
   }),
 }
 
-function orDefault(_run: Run, value: Value, fallback: Value, boolean: Value): Value {
-  const taken = value === undefined || (truthy(boolean) && !truthy(value))
+function orDefault(run: Run, value: Value, fallback: Value, boolean: Value): Value {
+  const taken = value === undefined || (run.truthy(boolean) && !run.truthy(value))
   return taken ? (fallback === undefined ? '' : fallback) : value
 }
 
@@ -104,7 +107,7 @@ export function getter(run: Run, path: Value, fallback?: Value): (value: Value) 
       run.step()
       if (found === undefined) throw new RenderFault(`'${part}' cannot be read of an undefined value`)
       found = typeof part === 'number' ? item(run, found, part) : attribute(run, found, part)
-      if (found === undefined && fallback !== undefined) found = fallback
+      if (found === undefined && fallback !== null) found = fallback
     }
     return found
   }
@@ -115,7 +118,7 @@ const partOf = (part: string): string | number => (/^\d{1,9}$/.test(part) ? Numb
 /** What sorting, grouping and uniqueness look at: the attribute, without its case unless that counts. */
 function keyed(run: Run, by: Value, caseSensitive: Value, fallback?: Value): (value: Value) => Value {
   const read = by === undefined || by === null ? (value: Value) => value : getter(run, by, fallback)
-  if (truthy(caseSensitive)) return read
+  if (run.truthy(caseSensitive)) return read
   return value => {
     const key = read(value)
     return typeof key === 'string' ? lower(run, key) : key
@@ -125,7 +128,7 @@ function keyed(run: Run, by: Value, caseSensitive: Value, fallback?: Value): (va
 function sort(run: Run, value: Value, backwards: Value, caseSensitive: Value, by: Value): Value[] {
   const paths = typeof by === 'string' ? by.split(',') : [by]
   const keys = paths.map(path => keyed(run, path, caseSensitive))
-  return sorted(run, run.list(value), member => keys.map(key => key(member)), truthy(backwards))
+  return sorted(run, run.list(value), member => keys.map(key => key(member)), run.truthy(backwards))
 }
 
 /** Stable, also backwards: equal members keep their order, as Python's `reverse=True`. */
@@ -220,7 +223,7 @@ function slices(run: Run, value: Value, count: Value, fill: Value): Value[] {
   for (let at = 0; at < columns; at++) {
     const to = from + size + (at < longer ? 1 : 0)
     const row = list.slice(from, to)
-    if (fill !== undefined && fill !== null && at >= longer && longer > 0) row.push(fill)
+    if (fill !== undefined && fill !== null && at >= longer) row.push(fill)
     rows.push(row)
     from = to
   }
@@ -258,5 +261,5 @@ function dictSort(run: Run, value: Value, caseSensitive: Value, by: Value, backw
   const which = textOr(run, by, 'key')
   if (which !== 'key' && which !== 'value') throw new RenderFault("dictsort sorts by 'key' or by 'value'")
   const key = keyed(run, which === 'key' ? 0 : 1, caseSensitive)
-  return sorted(run, pairs(run, value, 'dictsort'), pair => [key(pair)], truthy(backwards))
+  return sorted(run, pairs(run, value, 'dictsort'), pair => [key(pair)], run.truthy(backwards))
 }

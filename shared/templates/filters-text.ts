@@ -7,7 +7,7 @@ import { toJson } from './json.js'
 import { text } from './print.js'
 import type { Run } from './run.js'
 import { capitalized, centered, lines, lower, reversed, strip, upper } from './text-functions.js'
-import { characters, isDict, isList, joined, Tuple, truthy, type Value } from './values.js'
+import { characters, isDict, isList, joined, Tuple, type Value } from './values.js'
 
 const INDENT_MAX = 1_000
 const JSON_INDENT_MAX = 16
@@ -60,13 +60,10 @@ function within(value: number, most: number): number {
 /** Words start after white space, `-` or an opening bracket: `it's` stays one word, unlike in the method `title`. */
 function title(run: Run, value: string): string {
   run.chargeCharacters(value.length)
-  return value
-    .split(/([-\s({[<]+)/)
-    .map(word => {
-      const [first = ''] = word
-      return first.toUpperCase() + word.slice(first.length).toLowerCase()
-    })
-    .join('')
+  return value.toLowerCase().replace(/(?<![^-\s({[<])[^-\s({[<]/gu, first => {
+    run.step()
+    return first.toUpperCase()
+  })
 }
 
 function indent(run: Run, value: Value, width: Value, first: Value, blank: Value): string {
@@ -76,9 +73,9 @@ function indent(run: Run, value: Value, width: Value, first: Value, blank: Value
   run.charge(all.length)
   run.text(text(run, value).length + all.length * by.length)
   const [head = '', ...rest] = all
-  const every = truthy(blank)
+  const every = run.truthy(blank)
   const tail = rest.map(line => (line !== '' || every ? by + line : line))
-  return (truthy(first) ? by : '') + [head, ...tail].join('\n')
+  return (run.truthy(first) ? by : '') + [head, ...tail].join('\n')
 }
 
 function truncate(
@@ -98,7 +95,7 @@ function truncate(
   if (most < endLength) throw new RenderFault(`truncate needs a length of at least ${endLength}`)
   if (all.length <= most + wholeNumber(leeway, 5)) return shown
   const kept = joined(all.slice(0, most - endLength))
-  if (truthy(killWords)) return kept + ending
+  if (run.truthy(killWords)) return kept + ending
   const space = kept.lastIndexOf(' ')
   return (space < 0 ? kept : kept.slice(0, space)) + ending
 }
@@ -106,7 +103,10 @@ function truncate(
 function wordCount(run: Run, value: string): number {
   run.chargeCharacters(value.length * 2)
   let found = 0
-  for (const _ of value.matchAll(/[\p{L}\p{N}_]+/gu)) found++
+  for (const _ of value.matchAll(/[\p{L}\p{N}_]+/gu)) {
+    run.step()
+    found++
+  }
   return found
 }
 
@@ -120,7 +120,10 @@ const ENTITIES: Record<string, string> = {
 
 function escapeHtml(run: Run, value: string): string {
   run.chargeCharacters(value.length)
-  const escaped = value.replace(/[&<>'"]/g, unit => ENTITIES[unit] ?? unit)
+  const escaped = value.replace(/[&<>'"]/g, unit => {
+    run.step()
+    return ENTITIES[unit] ?? unit
+  })
   run.text(escaped.length)
   return escaped
 }
@@ -137,6 +140,8 @@ const NAMED_ENTITY: Record<string, string> = {
 
 function stripTags(run: Run, value: string): string {
   run.chargeCharacters(value.length * 2)
+  // Every tag and every word is a step.
+  run.charge(value.length >> 1)
   const bare = without(without(value, '<!--', '-->'), '<', '>')
   const words = bare.split(/\s+/).filter(word => word !== '')
   return words

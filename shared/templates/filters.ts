@@ -5,7 +5,7 @@ import { textFilters } from './filters-text.js'
 import { text } from './print.js'
 import type { Run } from './run.js'
 import { testNamed } from './tests.js'
-import { truthy, type Value } from './values.js'
+import type { Value } from './values.js'
 
 /**
  * `map`, `select` and their kin: filters that apply another filter or test by name. They answer with lists where Jinja
@@ -44,12 +44,12 @@ function chosen(
   wanted: boolean,
 ): Value[] {
   const list = run.list(value)
-  if (name === undefined) return list.filter(item => truthy(read(item)) === wanted)
+  if (name === undefined) return list.filter(item => run.truthy(read(item)) === wanted)
   const test = testNamed(text(run, name))
   if (test === undefined) throw new RenderFault(`there is no test '${text(run, name)}'`)
   return list.filter(
     item =>
-      truthy(callBuiltin(run, `test '${text(run, name)}'`, test, read(item), args, NO_NAMES)) === wanted,
+      run.truthy(callBuiltin(run, `test '${text(run, name)}'`, test, read(item), args, NO_NAMES)) === wanted,
   )
 }
 

@@ -56,8 +56,13 @@ class JsonWriter {
 
   #text(value: string): string {
     this.run.chargeCharacters(value.length)
-    const shown = `"${value.replace(ESCAPED, unit => ESCAPES[unit] ?? unicode(unit))}"`
+    const shown = `"${value.replace(ESCAPED, this.#escaped)}"`
     return this.#counted(shown, shown.length)
+  }
+
+  readonly #escaped = (unit: string): string => {
+    this.run.step()
+    return ESCAPES[unit] ?? unicode(unit)
   }
 
   #counted(shown: string, length: number): string {

@@ -33,7 +33,12 @@ const TAG_START = /\{[{%#]/g
 const RAW = /[-+]?\s*raw\s*(-?)%\}/y
 const END_RAW = /\{%([-+]?)\s*endraw\s*([-+]?)%\}/g
 
-const CLOSING: Record<string, string> = { '(': ')', '[': ']', '{': '}' }
+// A map, not an object: it is asked for names too, and `constructor` is one.
+const CLOSING = new Map([
+  ['(', ')'],
+  ['[', ']'],
+  ['{', '}'],
+])
 
 /** Whether the text holds anything but text: a template without tags is its own output. */
 export const hasTags = (source: string) => /\{[{%#]/.test(source)
@@ -150,7 +155,7 @@ class Lexer {
       this.#take('string', STRING) ??
       this.#take('operator', OPERATOR)
     if (text === null) throw new ParseFault(this.#strange(), this.#line)
-    const closing = CLOSING[text]
+    const closing = CLOSING.get(text)
     if (closing !== undefined) open.push(closing)
     else if (text === ')' || text === ']' || text === '}') {
       const expected = open.pop()

@@ -15,7 +15,7 @@ import {
   upper,
   words,
 } from './text-functions.js'
-import { characters, isList, Tuple, truthy, type Value } from './values.js'
+import { characters, isList, Tuple, type Value } from './values.js'
 
 /** Python's methods of text. The target is known to be text. */
 export const textMethods: Record<string, Builtin> = {
@@ -30,19 +30,21 @@ export const textMethods: Record<string, Builtin> = {
   rstrip: method('chars?', (run, it, chars) => strip(run, it, charsOf(chars), 'right')),
   split: method('sep? maxsplit?', splitText),
   rsplit: method('sep? maxsplit?', splitTextRight),
-  splitlines: method('keepends?', (run, it, keep) => lines(run, it, truthy(keep))),
+  splitlines: method('keepends?', (run, it, keep) => lines(run, it, run.truthy(keep))),
   join: method('iterable', joinTexts),
   replace: method('old new count?', (run, it, old, by, most) =>
     replace(run, it, needText(old, 'replace'), needText(by, 'replace'), wholeNumber(most, -1)),
   ),
-  startswith: method('prefix', (_run, it, prefix) => anyText(prefix, text => it.startsWith(text))),
-  endswith: method('suffix', (_run, it, suffix) => anyText(suffix, text => it.endsWith(text))),
-  removeprefix: method('prefix', (_run, it, prefix) => {
+  startswith: method('prefix', (run, it, prefix) => anyText(run, prefix, text => it.startsWith(text))),
+  endswith: method('suffix', (run, it, suffix) => anyText(run, suffix, text => it.endsWith(text))),
+  removeprefix: method('prefix', (run, it, prefix) => {
     const start = needText(prefix, 'removeprefix')
+    run.charge(start.length >> 4)
     return it.startsWith(start) ? it.slice(start.length) : it
   }),
-  removesuffix: method('suffix', (_run, it, suffix) => {
+  removesuffix: method('suffix', (run, it, suffix) => {
     const end = needText(suffix, 'removesuffix')
+    run.charge(end.length >> 4)
     return end !== '' && it.endsWith(end) ? it.slice(0, -end.length) : it
   }),
   find: method('sub', (run, it, sub) => place(run, it, indexOf(run, it, needText(sub, 'find')))),
@@ -105,6 +107,7 @@ function one(fill: Value): string {
 function title(run: Run, it: string): string {
   run.chargeCharacters(it.length)
   return it.replace(/\p{L}+/gu, word => {
+    run.step()
     const [first = ''] = word
     return first.toUpperCase() + word.slice(first.length).toLowerCase()
   })
@@ -113,6 +116,7 @@ function title(run: Run, it: string): string {
 function swapCase(run: Run, it: string): string {
   run.chargeCharacters(it.length * 4)
   return it.replace(/\p{L}/gu, letter => {
+    run.step()
     const raised = letter.toUpperCase()
     return raised === letter ? letter.toLowerCase() : raised
   })
@@ -149,10 +153,12 @@ function joinTexts(run: Run, separator: string, list: Value): string {
   return out
 }
 
-function anyText(wanted: Value, test: (text: string) => boolean): boolean {
-  if (wanted instanceof Tuple) return wanted.some(text => test(needText(text, 'the comparison')))
+function anyText(run: Run, wanted: Value, test: (text: string) => boolean): boolean {
+  if (wanted instanceof Tuple) return wanted.some(text => anyText(run, text, test))
   if (isList(wanted)) throw new RenderFault('the comparison needs text or a tuple of texts')
-  return test(needText(wanted, 'the comparison'))
+  const text = needText(wanted, 'the comparison')
+  run.charge(1 + (text.length >> 4))
+  return test(text)
 }
 
 /** A place in UTF-16 as a place in characters. */

@@ -65,5 +65,6 @@ function roundTens(number: number, zeros: number): number {
 /** `round(precision, 'ceil' | 'floor')`: always a float. */
 export function roundTo(value: number, precision: number, method: 'ceil' | 'floor'): Value {
   const unit = 10 ** precision
-  return float((method === 'ceil' ? Math.ceil(value * unit) : Math.floor(value * unit)) / unit)
+  const whole = method === 'ceil' ? Math.ceil(value * unit) : Math.floor(value * unit)
+  return float((whole + 0) / unit)
 }

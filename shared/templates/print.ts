@@ -35,7 +35,7 @@ class Printer {
         return numberText(value)
       case 'string':
         this.run.chargeCharacters(value.length)
-        return this.#counted(quoted(value))
+        return this.#counted(quoted(this.run, value))
       case 'undefined':
         return 'Undefined'
     }
@@ -94,9 +94,12 @@ const UNPRINTABLE = /[\\\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}]|(?! )\p{Zs}/
 const NAMED: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
 /** Python prefers single quotes and takes double ones when that saves a backslash. */
-function quoted(text: string): string {
+function quoted(run: Run, text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'"
-  let inner = text.replace(UNPRINTABLE, character => NAMED[character] ?? escaped(character))
+  let inner = text.replace(UNPRINTABLE, character => {
+    run.step()
+    return NAMED[character] ?? escaped(character)
+  })
   if (quote === "'") inner = inner.replaceAll("'", "\\'")
   return quote + inner + quote
 }

@@ -58,7 +58,7 @@ export function lines(run: Run, text: string, keepEnds = false): string[] {
     const end = match.index + match[0].length
     found.push(text.slice(from, keepEnds ? end : match.index))
     from = end
-    if (found.length % 64 === 0) run.charge(8)
+    run.step()
   }
   if (from < text.length) found.push(text.slice(from))
   return found

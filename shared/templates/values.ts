@@ -100,26 +100,6 @@ export const toNumber = (value: number | boolean | Float): number =>
 /** A result that Python would make a float. */
 export const float = (value: number): number | Float => (Number.isInteger(value) ? new Float(value) : value)
 
-export function truthy(value: Value): boolean {
-  switch (typeof value) {
-    case 'boolean':
-      return value
-    case 'string':
-      return value !== ''
-    case 'number':
-      return value !== 0
-    case 'undefined':
-      return false
-  }
-  if (value === null) return false
-  if (Array.isArray(value)) return value.length > 0
-  if (value instanceof Map) return value.size > 0
-  if (value instanceof Float) return value.value !== 0
-  if (value instanceof LoopState || value instanceof Namespace) return true
-  for (const key in value as JsonObject) if (Object.hasOwn(value as JsonObject, key)) return true
-  return false
-}
-
 /** Python's name of a value's type, for messages. */
 export function typeName(value: Value): string {
   switch (typeof value) {
