@@ -157,7 +157,7 @@ const kinds: readonly [RegExp, Kind][] = [
   [/EXCEEDED_MAX_SIZE|ERR_BUFFER_TOO_LARGE/, ['response_too_large', 'The response is larger than 1 MB.']],
   [/CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO_/, ['tls_failure', 'No trusted TLS connection could be made.']],
   [
-    /HPE_|Z_|ERR__ERROR|HEADERS_OVERFLOW|CONTENT_LENGTH/,
+    /HTTPParser|HPE_|Z_|ERR__ERROR|HEADERS_OVERFLOW|CONTENT_LENGTH/,
     ['response_broken', 'The response is not valid HTTP.'],
   ],
 ]
