@@ -30,13 +30,22 @@ export async function logPlans(databaseUrl: string, on: boolean): Promise<void> 
   await sql.end({ timeout: 5 })
 }
 
-/** What the statements of one request did, out of the server's log. */
+/** What the statements of one request did, out of the server's log. Asked again when another backend wrote in between. */
 export async function workOf(logFile: string, request: () => Promise<unknown>): Promise<Work> {
-  const from = statSync(logFile).size
-  await request()
-  const text = readFrom(logFile, from)
+  for (let attempt = 1; ; attempt++) {
+    const from = statSync(logFile).size
+    await request()
+    try {
+      return sumOf(readFrom(logFile, from))
+    } catch (error) {
+      if (!(error instanceof SyntaxError) || attempt === 5) throw error
+    }
+  }
+}
+
+function sumOf(log: string): Work {
   const work: Work = { statements: 0, rowsRead: 0, pages: 0 }
-  for (const [, plan = ''] of text.matchAll(/ plan:\n((?:\t.*(?:\n|$))+)/g)) {
+  for (const [, plan = ''] of log.matchAll(/ plan:\n((?:\t.*(?:\n|$))+)/g)) {
     const { Plan: top, 'Query Text': statement } = JSON.parse(plan.replace(/^\t/gm, '')) as Explained
     if (isAside(statement)) continue
     work.statements += 1

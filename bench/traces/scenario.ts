@@ -206,7 +206,7 @@ async function withControlPlane<T>(scene: Scene, work: (running: Running) => Pro
     await listening(port, program)
     return await work({ program, origin, asker })
   } catch (error) {
-    console.error(program.output())
+    console.error(program.output().slice(-2_000))
     throw error
   } finally {
     await asker.close()
