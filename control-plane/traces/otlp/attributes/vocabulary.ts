@@ -1,5 +1,6 @@
 import type { SpanKind } from '../../../../shared/contract/traces.js'
 import { nanoFromUsd } from '../../../../shared/money/nano.js'
+import { clean } from '../../payload.js'
 import type { Attributes } from '../attribute-value.js'
 
 /** What a vocabulary's attributes say about a span and its trace. null: nothing. */
@@ -61,17 +62,18 @@ function numberOf(value: unknown): number | null {
   return Number(value)
 }
 
-/** JSON text parsed; any other value, and text that is not JSON, as it is. */
+/**
+ * JSON text parsed; any other value, and text that is not JSON, as it is. Cleaned, because escapes in the text may stand
+ * for what PostgreSQL does not take, and bounded in depth, because what comes after it recurses.
+ */
 export function parsedJson(value: unknown): unknown {
-  if (typeof value !== 'string') return value
+  if (typeof value !== 'string' || !/^\s*[[{"\dtfn-]/.test(value)) return value
   try {
-    return JSON.parse(value, dropProto)
+    return clean(JSON.parse(value))
   } catch {
     return value
   }
 }
-
-const dropProto = (key: string, value: unknown) => (key === '__proto__' ? undefined : value)
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

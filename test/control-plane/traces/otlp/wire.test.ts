@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
+import { updateTraceSettings } from '../../../../shared/contract/settings.js'
 import { listTraces, readTrace } from '../../../../shared/contract/traces.js'
 import { revokeVirtualKey } from '../../../../shared/contract/virtual-keys.js'
 import { type Credential, startControlPlane } from '../../../support/control-plane.js'
@@ -271,4 +272,33 @@ t.test('keys from outside reach no prototype, NUL and depth no database', async 
     t.notMatch(JSON.stringify(kept), 'end')
   }
   t.equal(({} as Record<string, unknown>).end, undefined)
+})
+
+t.test('JSON inside of text hides no NUL, no prototype and no depth either', async t => {
+  const { cp, ours, send, spansOf } = await setUp(t)
+  const body = { capturePayloads: true }
+  await cp.call(updateTraceSettings, { as: ours.owner.personalKey, body })
+  const nasty = '{"nul":"a\\u0000b","half":"\\ud800","__proto__":{"x":1},"list":[1]}'
+  const deep = `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`
+  const span = otlpSpan({
+    attributes: {
+      'openinference.span.kind': 'RETRIEVER',
+      'input.value': nasty,
+      'input.mime_type': 'application/json',
+      metadata: nasty,
+      'retrieval.documents.0.document.metadata': nasty,
+    },
+  })
+  const call = { type: 'tool_call', name: 'x', arguments: '$' }
+  const messages = JSON.stringify([{ role: 'assistant', parts: [call] }]).replace('"$"', deep)
+  const other = otlpSpan({ attributes: { 'gen_ai.input.messages': messages, 'llm.input_messages': deep } })
+  const answer = await send(exportRequest([span, other]))
+  t.same(answer.json, {})
+  const cleaned = { nul: 'a\ufffdb', half: '\ufffd', list: [1] }
+  t.same((await spansOf(span.traceId))?.[0]?.payload, {
+    input: cleaned,
+    output: [{ metadata: cleaned }],
+    variables: null,
+  })
+  t.match(JSON.stringify((await spansOf(other.traceId))?.[0]?.payload), 'NESTED TOO DEEPLY')
 })
