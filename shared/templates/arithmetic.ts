@@ -128,8 +128,10 @@ export function positive(value: Value): Value {
 export function concat(run: Run, values: readonly Value[]): string {
   let out = ''
   for (const value of values) {
-    out += text(run, value)
-    run.text(out.length)
+    const shown = text(run, value)
+    out += shown
+    run.chargeText(shown.length)
+    run.fits(out.length)
   }
   return out
 }

@@ -92,7 +92,8 @@ function join(run: Run, value: Value, separator: Value, by: Value): string {
     const shown = text(run, read === null ? member : read(member))
     out += first ? shown : between + shown
     first = false
-    run.text(out.length)
+    run.chargeText(shown.length + between.length)
+    run.fits(out.length)
   }
   return out
 }

@@ -6,7 +6,7 @@ import { percentFormat } from './format-percent.js'
 import { toJson } from './json.js'
 import { text } from './print.js'
 import type { Run } from './run.js'
-import { capitalized, centered, lines, lower, reversed, strip, upper } from './text-functions.js'
+import { capitalized, centered, lines, lower, replaceEach, reversed, strip, upper } from './text-functions.js'
 import { characters, isDict, isList, joined, Tuple, type Value } from './values.js'
 
 const INDENT_MAX = 1_000
@@ -59,11 +59,9 @@ function within(value: number, most: number): number {
 
 /** Words start after white space, `-` or an opening bracket: `it's` stays one word, unlike in the method `title`. */
 function title(run: Run, value: string): string {
-  run.chargeCharacters(value.length)
-  return value.toLowerCase().replace(/(?<![^-\s({[<])[^-\s({[<]/gu, first => {
-    run.step()
-    return first.toUpperCase()
-  })
+  // Every word could be a letter.
+  run.charge(1 + (value.length >> 1))
+  return value.toLowerCase().replace(/(?<![^-\s({[<])[^-\s({[<]/gu, first => first.toUpperCase())
 }
 
 function indent(run: Run, value: Value, width: Value, first: Value, blank: Value): string {
@@ -101,7 +99,7 @@ function truncate(
 }
 
 function wordCount(run: Run, value: string): number {
-  run.chargeCharacters(value.length * 2)
+  run.chargeCharacters(value.length)
   let found = 0
   for (const _ of value.matchAll(/[\p{L}\p{N}_]+/gu)) {
     run.step()
@@ -118,15 +116,8 @@ const ENTITIES: Record<string, string> = {
   '"': '&#34;',
 }
 
-function escapeHtml(run: Run, value: string): string {
-  run.chargeCharacters(value.length)
-  const escaped = value.replace(/[&<>'"]/g, unit => {
-    run.step()
-    return ENTITIES[unit] ?? unit
-  })
-  run.text(escaped.length)
-  return escaped
-}
+const escapeHtml = (run: Run, value: string): string =>
+  replaceEach(run, value, /[&<>'"]/g, unit => ENTITIES[unit] ?? unit)
 
 const NAMED_ENTITY: Record<string, string> = {
   '&lt;': '<',

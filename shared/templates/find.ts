@@ -105,7 +105,7 @@ export function replace(run: Run, text: string, needle: string, by: string, most
     if (at < 0) break
     run.step()
     out += text.slice(from, at) + by
-    run.text(out.length)
+    run.fits(out.length)
     from = at + needle.length
     replaced++
   }

@@ -13,7 +13,7 @@ const SPEC = /^(?:(.)?([<>^=]))?([-+ ])?(#)?(0)?(\d{1,7})?([,_])?(?:\.(\d{1,3}))
 export function braceFormat(run: Run, format: string, args: readonly Value[], named: Named): string {
   let next = 0
   let length = format.length
-  run.chargeCharacters(format.length)
+  run.charge(1 + (format.length >> 1))
   return format.replace(PLACE, (place: string, key?: string, conversion?: string, spec?: string) => {
     if (place === '{{' || place === '}}') return place.slice(1)
     if (place.length === 1)
@@ -25,7 +25,8 @@ export function braceFormat(run: Run, format: string, args: readonly Value[], na
     const shown = conversion === 'r' ? repr(run, value) : value
     const filled = spec === undefined || spec === '' ? text(run, shown) : specified(run, shown, spec)
     length += filled.length
-    run.text(length)
+    run.chargeText(filled.length)
+    run.fits(length)
     return filled
   })
 }

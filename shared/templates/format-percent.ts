@@ -10,7 +10,7 @@ const PLACE = /%(?:\(([^()]*)\))?([-+ 0#]*)(\d{1,7}|\*)?(?:\.(\d{0,7}))?([a-zA-Z
 export function percentFormat(run: Run, format: string, given: Value): string {
   const values = given instanceof Tuple ? given : [given]
   let next = 0
-  run.chargeCharacters(format.length)
+  run.charge(1 + (format.length >> 1))
   const take = (): Value => {
     if (next >= values.length) throw new RenderFault('there are fewer values than places in the format')
     return values[next++]
@@ -23,14 +23,15 @@ export function percentFormat(run: Run, format: string, given: Value): string {
     if (width === '*') throw new RenderFault('`*` as the width of a place is not available')
     const value = key === undefined ? take() : named(given, key)
     const wide = Number(width ?? 0)
-    run.text(length + wide + Number(precision ?? 0))
+    run.fits(length + wide + Number(precision ?? 0))
     const shown = place_(run, value, conversion, {
       flags,
       precision: precision === undefined ? null : Number(precision),
     })
     const padded = pad(shown, wide, flags, conversion)
     length += padded.length
-    run.text(length)
+    run.chargeText(padded.length)
+    run.fits(length)
     return padded
   })
   const all = next >= values.length || (next === 0 && isDict(given))

@@ -2,6 +2,7 @@ import { RenderFault } from './fault.js'
 import { VALUE_DEPTH_MAX } from './limits.js'
 import { floatText, numberText } from './print.js'
 import type { Run } from './run.js'
+import { replaceEach } from './text-functions.js'
 import { Float, isDict, isList, typeName, type Value } from './values.js'
 
 /**
@@ -55,19 +56,14 @@ class JsonWriter {
   }
 
   #text(value: string): string {
-    this.run.chargeCharacters(value.length)
-    const shown = `"${value.replace(ESCAPED, this.#escaped)}"`
+    const shown = `"${replaceEach(this.run, value, ESCAPED, unit => ESCAPES[unit] ?? unicode(unit))}"`
     return this.#counted(shown, shown.length)
-  }
-
-  readonly #escaped = (unit: string): string => {
-    this.run.step()
-    return ESCAPES[unit] ?? unicode(unit)
   }
 
   #counted(shown: string, length: number): string {
     this.#length += length
-    this.run.text(this.#length)
+    this.run.chargeText(length)
+    this.run.fits(this.#length)
     return shown
   }
 }

@@ -10,7 +10,7 @@ export const NAME_MAX_LENGTH = 64
 
 /** Of one render, all messages together: a step is one evaluated node, or 64 copied characters, or 8 copied elements. */
 export const STEPS_MAX = 200_000
-/** Wall clock of one render, all messages together. */
+/** Of one render, all messages together: both on the clock and of the processor. */
 export const TIME_MAX_MS = 50
 /** How many steps pass between two looks at the clock: about 50 µs of work, against 40 ns for the look. */
 export const STEPS_PER_LOOK = 1_000

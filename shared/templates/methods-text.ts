@@ -10,6 +10,7 @@ import {
   lines,
   lower,
   padded,
+  replaceEach,
   reversed,
   strip,
   upper,
@@ -105,22 +106,19 @@ function one(fill: Value): string {
 
 /** Every run of letters starts with a capital: `it's` becomes `It'S`, as in Python. */
 function title(run: Run, it: string): string {
-  run.chargeCharacters(it.length)
+  // Every word could be a letter.
+  run.charge(1 + (it.length >> 1))
   return it.replace(/\p{L}+/gu, word => {
-    run.step()
     const [first = ''] = word
     return first.toUpperCase() + word.slice(first.length).toLowerCase()
   })
 }
 
-function swapCase(run: Run, it: string): string {
-  run.chargeCharacters(it.length * 4)
-  return it.replace(/\p{L}/gu, letter => {
-    run.step()
+const swapCase = (run: Run, it: string): string =>
+  replaceEach(run, it, /\p{L}/gu, letter => {
     const raised = letter.toUpperCase()
     return raised === letter ? letter.toLowerCase() : raised
   })
-}
 
 function splitText(run: Run, it: string, separator: Value, most: Value): Value {
   const cuts = cutsOf(most)
@@ -147,8 +145,10 @@ function joinTexts(run: Run, separator: string, list: Value): string {
   let out = ''
   for (const [at, member] of run.list(list).entries()) {
     run.step()
-    out += (at > 0 ? separator : '') + needText(member, 'join')
-    run.text(out.length)
+    const part = needText(member, 'join')
+    out += (at > 0 ? separator : '') + part
+    run.chargeText(part.length + separator.length)
+    run.fits(out.length)
   }
   return out
 }

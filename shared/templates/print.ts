@@ -1,6 +1,7 @@
 import { RenderFault } from './fault.js'
 import { VALUE_DEPTH_MAX } from './limits.js'
 import type { Run } from './run.js'
+import { replaceEach } from './text-functions.js'
 import { Float, isList, LoopState, Namespace, Tuple, type Value } from './values.js'
 
 /** What `{{ value }}` prints: Python's `str(value)`, nothing for an undefined value. */
@@ -34,7 +35,6 @@ class Printer {
       case 'number':
         return numberText(value)
       case 'string':
-        this.run.chargeCharacters(value.length)
         return this.#counted(quoted(this.run, value))
       case 'undefined':
         return 'Undefined'
@@ -68,7 +68,8 @@ class Printer {
   /** What a list of lists of the same list would print is refused before it is built. */
   #counted(shown: string, length = shown.length): string {
     this.#length += length
-    this.run.text(this.#length)
+    this.run.chargeText(length)
+    this.run.fits(this.#length)
     return shown
   }
 }
@@ -96,10 +97,7 @@ const NAMED: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', 
 /** Python prefers single quotes and takes double ones when that saves a backslash. */
 function quoted(run: Run, text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'"
-  let inner = text.replace(UNPRINTABLE, character => {
-    run.step()
-    return NAMED[character] ?? escaped(character)
-  })
+  let inner = replaceEach(run, text, UNPRINTABLE, character => NAMED[character] ?? escaped(character))
   if (quote === "'") inner = inner.replaceAll("'", "\\'")
   return quote + inner + quote
 }

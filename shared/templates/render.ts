@@ -42,10 +42,12 @@ export function compilePrompt(messages: readonly PromptMessage[]): CompiledPromp
         throw new ParseFault(`a template is longer than ${SOURCE_MAX_LENGTH} characters`, 1)
       }
       const template = parse(message.content)
+      // First, because it bounds how deep the tree is, which every other walk relies on.
+      const render = compileTemplate(template, inputs)
       const reads = readsOf(template)
       for (const name of reads.names) variables.add(name)
       for (const name of reads.required) required.add(name)
-      return { message, render: compileTemplate(template, inputs) }
+      return { message, render }
     } catch (error) {
       throw parseError(error, at)
     }
