@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import { type FastifyInstance, fastify, LogController } from 'fastify'
+import { registerAnalytics } from './analytics/routes.js'
 import { registerApiKeys } from './api-keys/routes.js'
 import { registerAudit } from './audit/routes.js'
 import { registerAuth } from './auth/routes.js'
@@ -26,6 +27,7 @@ import { registerPromptTools } from './prompt-tools/routes.js'
 import { registerPrompts } from './prompts/routes.js'
 import { registerReferences } from './references/routes.js'
 import { registerSecrets } from './secrets/routes.js'
+import { registerSessions } from './sessions/routes.js'
 import { registerTraceSettings } from './settings/routes.js'
 import { registerTeams } from './teams/routes.js'
 import { registerToolExecution } from './tools/execution-routes.js'
@@ -101,6 +103,8 @@ function registerDomains(app: FastifyInstance, deps: Deps): void {
   registerNotifications(app, deps)
   registerTraceIngestion(app, deps)
   registerTraces(app, deps)
+  registerSessions(app, deps)
+  registerAnalytics(app, deps)
   registerFeedback(app, deps)
   registerDirectory(app, deps)
   registerReferences(app, deps)

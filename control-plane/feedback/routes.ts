@@ -33,7 +33,7 @@ export function registerFeedback(app: FastifyInstance, deps: Deps): void {
     const { sql } = deps
     const { page, limit } = query
     const ofFeedback = feedbackConditions(sql, query)
-    const ofTrace = traceConditions(sql, query, metadataPairs(query))
+    const ofTrace = traceConditions(sql, principal.teamId, query, metadataPairs(query))
     const offset = (page - 1) * limit
     const { rows, total } = await listFeedbackRows(sql, principal.teamId, ofFeedback, ofTrace, {
       limit,

@@ -1,6 +1,8 @@
-import type { TraceFilters } from '../../shared/contract/traces.js'
+import { type TraceFilters, traceFilters } from '../../shared/contract/traces.js'
 import type { Sql } from '../db/sql.js'
-import { defaultName, type Fragment, hasSpan } from './queries.js'
+import type { Fragment } from './queries.js'
+import { textSearch } from './search-queries.js'
+import { type Dimension, MAX_FACET_VALUE, metadataTerm, termOf } from './trace-facets.js'
 
 const DEFAULT_WINDOW_MS = 30 * 86_400_000
 
@@ -14,13 +16,25 @@ export function metadataPairs(query: Readonly<Record<string, unknown>>): [string
   })
 }
 
-/** GET /traces looks at the last 30 days, of the server's receipt, unless told otherwise; both ends are inclusive. */
-export function receiptWindow(sql: Sql, filters: TraceFilters, nowMs: number): Fragment[] {
-  const fromMs = filters.from ?? (filters.to ?? nowMs) - DEFAULT_WINDOW_MS
-  const conditions = [sql`t.received_at >= ${new Date(fromMs)}`]
-  if (filters.to !== undefined) conditions.push(sql`t.received_at <= ${new Date(filters.to)}`)
-  return conditions
+/**
+ * GET /traces looks at the last 30 days, of the server's receipt, unless told otherwise; both ends are inclusive.
+ *
+ * @param clock the column that is compared.
+ */
+export function receiptWindow(sql: Sql, clock: Fragment, bounds: { fromMs: number; toMs: number }): Fragment {
+  return sql`${clock} >= ${new Date(bounds.fromMs)} and ${clock} <= ${new Date(bounds.toMs)}`
 }
+
+/** What PostgreSQL reads of the dates that JavaScript writes: the years 1 to 9998, and room for a time zone. */
+const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
+const LAST_MS = Date.parse('9998-12-31T23:59:59.999Z')
+const readable = (ms: number) => Math.min(Math.max(ms, FIRST_MS), LAST_MS)
+
+/** A window as two instants, both inclusive; open to the end without `to`. */
+export const windowBounds = (filters: Pick<TraceFilters, 'from' | 'to'>, nowMs: number) => ({
+  fromMs: readable(filters.from ?? (filters.to ?? nowMs) - DEFAULT_WINDOW_MS),
+  toMs: readable(filters.to ?? LAST_MS),
+})
 
 /**
  * The filters of spec 2 as conditions on a row `t` of `traces`, the window apart; also for the feedback feed, whose
@@ -29,6 +43,19 @@ export function receiptWindow(sql: Sql, filters: TraceFilters, nowMs: number): F
  */
 export function traceConditions(
   sql: Sql,
+  teamId: string,
+  filters: TraceFilters,
+  metadata: readonly [string, string][],
+): Fragment[] {
+  const text = textSearch(sql, filters)
+  const conditions = rowConditions(sql, teamId, filters, metadata)
+  return text === null ? conditions : [...conditions, text.condition]
+}
+
+/** The same without the text search, which alone reads spans. */
+export function rowConditions(
+  sql: Sql,
+  teamId: string,
   filters: TraceFilters,
   metadata: readonly [string, string][],
 ): Fragment[] {
@@ -42,6 +69,11 @@ export function traceConditions(
   where(filters.session_id, session => sql`t.session_id = ${session}`)
   where(filters.model, model => sql`t.models @> array[${model}]::text[]`)
   where(filters.prompt_version_id, id => sql`t.prompt_version_ids @> array[${id.toLowerCase()}]::text[]`)
+  where(
+    filters.prompt_id,
+    id => sql`t.prompt_version_ids && array(
+      select v.id::text from prompt_versions v where v.team_id = ${teamId} and v.prompt_id = ${id})`,
+  )
   where(filters.error_type, type => sql`t.error_types @> array[${type}]::text[]`)
   where(filters.error_code, code => sql`t.error_codes @> array[${code}]::text[]`)
   where(filters.tags, tags => sql`t.tags @> ${tags}::text[]`)
@@ -51,35 +83,88 @@ export function traceConditions(
   where(filters.min_tokens, least => sql`t.total_tokens >= ${least}::bigint`)
   where(filters.has_warning, wanted => (wanted ? sql`t.warning_count > 0` : sql`t.warning_count = 0`))
   for (const [key, value] of metadata) conditions.push(holdsPair(sql, key, value))
-  if (filters.q !== undefined && filters.q.trim() !== '') {
-    conditions.push(holdsText(sql, filters.q.trim(), filters.q_in))
+  return [...conditions, ...termConditions(sql, teamId, filters, metadata), ...boundConditions(sql, filters)]
+}
+
+/** What the index on `traces.terms` narrows down; the conditions on the columns themselves stand beside it. */
+function termConditions(
+  sql: Sql,
+  teamId: string,
+  filters: TraceFilters,
+  metadata: readonly [string, string][],
+): Fragment[] {
+  const all = [
+    ...[filters.model].flatMap(model => (model === undefined ? [] : termOf(teamId, 'model', model))),
+    ...(filters.tags ?? []).map(tag => termOf(teamId, 'tag', tag)),
+    ...[filters.error_type].flatMap(type => (type === undefined ? [] : termOf(teamId, 'error_type', type))),
+    ...[filters.error_code].flatMap(code => (code === undefined ? [] : termOf(teamId, 'error_code', code))),
+    ...[filters.prompt_version_id].flatMap(id =>
+      id === undefined ? [] : termOf(teamId, 'prompt_version', id.toLowerCase()),
+    ),
+  ]
+  const array = (terms: readonly number[]) => sql`${`{${terms.join(',')}}`}::text::bigint[]`
+  const conditions = all.length === 0 ? [] : [sql`t.terms @> ${array(all)}`]
+  for (const [key, value] of metadata) {
+    // 5.0 is the number 5.
+    const texts = typedForms.test(value) ? [value, String(JSON.parse(value))] : [value]
+    conditions.push(sql`t.terms && ${array(texts.map(text => metadataTerm(teamId, key, text)))}`)
   }
   return conditions
 }
 
+/** Scores and ratings: one of the trace's own lies within the bounds; a trace without any never matches. */
+function boundConditions(sql: Sql, filters: TraceFilters): Fragment[] {
+  const { min_score, max_score, min_rating, max_rating } = filters
+  const between = (column: Fragment, least: number | undefined, most: number | undefined) => sql`
+    ${least === undefined ? sql`` : sql`and ${column} >= ${least}::double precision`}
+    ${most === undefined ? sql`` : sql`and ${column} <= ${most}::double precision`}`
+  const conditions: Fragment[] = []
+  if (min_score !== undefined || max_score !== undefined) {
+    conditions.push(sql`(t.team_id, t.id) in (
+      select scored.team_id, scored.trace_id from trace_scores scored
+      where scored.score is not null ${between(sql`scored.score`, min_score, max_score)})`)
+  }
+  if (min_rating !== undefined || max_rating !== undefined) {
+    conditions.push(sql`exists (
+      select from feedback rated where rated.team_id = t.team_id and rated.trace_id = t.id
+        and rated.rating is not null ${between(sql`rated.rating`, min_rating, max_rating)})`)
+  }
+  return conditions
+}
+
+const typedForms = /^(true|false|null|-?(0|[1-9]\d{0,30})(\.\d{1,30})?)$/
+
 /** A query string has no types: `5` finds the number and the text, `true` the boolean and the text. */
 function holdsPair(sql: Sql, key: string, value: string): Fragment {
   const asText = sql`t.metadata @> jsonb_build_object(${key}::text, ${value}::text)`
-  if (!/^(true|false|null|-?(0|[1-9]\d{0,30})(\.\d{1,30})?)$/.test(value)) return asText
+  if (!typedForms.test(value)) return asText
   return sql`(${asText} or t.metadata @> jsonb_build_object(${key}::text, ${value}::text::jsonb))`
 }
 
-/** Case-insensitive substring over the names, the attributes and the captured payload (spec 2, `q` and `q_in`). */
-function holdsText(sql: Sql, text: string, where: TraceFilters['q_in']): Fragment {
-  const plain = likePattern(text)
-  // As jsonb prints it: quotes, backslashes and control characters escaped.
-  const inJson = likePattern(JSON.stringify(text).slice(1, -1))
-  const name = sql`coalesce(t.name, ${defaultName(sql)}) ilike ${plain}`
-  const inSpan = {
-    name: sql`s.name ilike ${plain}`,
-    input: sql`s.input::text ilike ${inJson}`,
-    output: sql`s.output::text ilike ${inJson}`,
-  }
-  if (where === 'input' || where === 'output') return hasSpan(sql, inSpan[where])
-  if (where === 'name') return sql`(${name} or ${hasSpan(sql, inSpan.name)})`
-  const anywhere = sql`(${inSpan.name} or s.attributes::text ilike ${inJson} or ${inSpan.input} or ${inSpan.output})`
-  return sql`(${name} or ${hasSpan(sql, anywhere)})`
-}
+/** Every filter but the window and the text search; a query has other members than these. */
+const narrowing = (Object.keys(traceFilters.shape) as (keyof TraceFilters)[]).filter(
+  name => !['from', 'to', 'q', 'q_in'].includes(name),
+)
 
-/** `%`, `_` and `\` in a search are ordinary characters. */
-const likePattern = (text: string): string => `%${text.replace(/[\\%_]/g, character => `\\${character}`)}%`
+/** Counts of `trace_facets` that add up to how many traces pass; null when they have to be counted one by one. */
+export function facetsOf(
+  filters: TraceFilters,
+  metadata: readonly [string, string][],
+): { facet: readonly [Dimension, string]; sign: 1 | -1 }[] | null {
+  const given = narrowing.filter(name => filters[name] !== undefined)
+  if (metadata.length > 0 || (filters.q ?? '').trim() !== '' || given.length > 1) return null
+  const counted = (dimension: Dimension, value: string) =>
+    value.length > MAX_FACET_VALUE ? null : [{ facet: [dimension, value] as const, sign: 1 as const }]
+  const all = { facet: ['all', ''] as const, sign: 1 as const }
+  if (given.length === 0) return [all]
+  if (filters.status !== undefined) return counted('status', filters.status)
+  if (filters.model !== undefined) return counted('model', filters.model)
+  if (filters.error_type !== undefined) return counted('error_type', filters.error_type)
+  if (filters.error_code !== undefined) return counted('error_code', filters.error_code)
+  if (filters.tags?.length === 1) return counted('tag', filters.tags[0]!)
+  const version = filters.prompt_version_id
+  if (version !== undefined) return counted('prompt_version', version.toLowerCase())
+  if (filters.has_warning === true) return counted('warning', 'true')
+  if (filters.has_warning === false) return [all, { facet: ['warning', 'true'], sign: -1 }]
+  return null
+}

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.js'
 import type { Fragment } from './queries.js'
+import type { RolledSpan } from './span-rollup.js'
 import type { SpanWrite } from './span-write.js'
 
 /**
@@ -107,20 +108,32 @@ export async function insertSpans(tx: Sql, spans: readonly PlacedSpan[]): Promis
     returning trace_id, span_id`
 }
 
-/** Which of these spans are stored already. */
-export async function listHeldSpans(tx: Sql, spans: readonly PlacedSpan[]): Promise<SpanKey[]> {
+export interface HeldSpan extends RolledSpan {
+  traceId: string
+  spanId: string
+}
+
+/** Which of these spans are stored already, and what the sums know of them. The caller holds their traces. */
+export async function listHeldSpans(tx: Sql, spans: readonly PlacedSpan[]): Promise<HeldSpan[]> {
   const keys = spans.map(({ span, receivedAtMs }) => ({
     teamId: span.teamId,
     receivedAtMs,
     traceId: span.trace.id,
     spanId: span.spanId,
   }))
-  return tx<SpanKey[]>`
-    select s.trace_id, s.span_id
+  return tx<HeldSpan[]>`
+    select ${rolledColumns(tx)}
     from json_to_recordset(${JSON.stringify(keys)}::text::json)
       as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, "spanId" text)
     join spans s on ${isThatSpan(tx)}`
 }
+
+/** Of a row `s` of `spans`, what the sums are made of. */
+export const rolledColumns = (sql: Sql): Fragment => sql`
+  s.team_id, s.trace_id, s.span_id, s.kind, s.status, s.model, s.prompt_version_id,
+  (extract(epoch from s.start_time) * 1000)::double precision as start_time_ms, s.duration_ms,
+  s.prompt_tokens::double precision, s.completion_tokens::double precision, s.total_tokens::double precision,
+  s.cost_nano::double precision`
 
 /** Overwrites stored spans, all but their place. @returns those that were not the same already. */
 export async function updateSpans(tx: Sql, spans: readonly PlacedSpan[]): Promise<SpanKey[]> {
@@ -129,4 +142,21 @@ export async function updateSpans(tx: Sql, spans: readonly PlacedSpan[]): Promis
     from ${spanRecords(tx, spans)}
     where ${isThatSpan(tx)} and (${tx.unsafe(storedList)}) is distinct from (${tx.unsafe(valueList)})
     returning s.trace_id, s.span_id`
+}
+
+export interface TraceSignature {
+  teamId: string
+  receivedAtMs: number
+  traceId: string
+  /** Base64. */
+  signature: string
+}
+
+/** Appends what a search skips traces by; see search-signature.ts. */
+export async function insertSignatures(tx: Sql, signatures: readonly TraceSignature[]): Promise<void> {
+  await tx`
+    insert into trace_signatures (team_id, received_at, trace_id, signature)
+    select r."teamId", to_timestamp(r."receivedAtMs" / 1000), r."traceId", decode(r.signature, 'base64')
+    from json_to_recordset(${JSON.stringify(signatures)}::text::json)
+      as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, signature text)`
 }

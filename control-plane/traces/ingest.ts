@@ -1,9 +1,13 @@
 import type { Sql } from '../db/sql.js'
-import { insertSpans, listHeldSpans, type PlacedSpan, type SpanKey, updateSpans } from './ingest-queries.js'
+import { insertSignatures, type SpanKey } from './ingest-queries.js'
 import { type Home, settleOwners } from './owners.js'
+import { signatureOf } from './search-signature.js'
 import type { SpanWrite } from './span-write.js'
-import { type TraceDelta, traceDelta } from './trace-delta.js'
-import { recomputeTraces, upsertTraces } from './trace-row-queries.js'
+import { keyOf, type Placed, placeSpans, type StoredSpans, spanChanges, storeSpans } from './store-spans.js'
+import { updateSums } from './sums.js'
+import { traceDelta } from './trace-delta.js'
+import type { TraceState } from './trace-facets.js'
+import { listTraceStates, recomputeTraces, upsertTraces } from './trace-row-queries.js'
 
 export interface WriteRules {
   /**
@@ -43,81 +47,73 @@ export async function writeSpans(
 ): Promise<Written> {
   const { spans: settled, homes, foreignTraceIds } = await settleOwners(tx, spans, nowMs, rules.foreign)
   const placed = placeSpans(settled, homes, nowMs, rules.repeated)
-  const held = rules.repeated === 'keep' ? [] : await heldSpans(tx, placed, homes)
-  const changed = held.length === 0 ? [] : await updateSpans(tx, held)
-  const fresh = [...without(placed, held).values()]
-  const created = fresh.length === 0 ? [] : await insertSpans(tx, fresh)
-  const deltas = deltasOf(placed, homes, created, held)
-  if (deltas.length > 0) await upsertTraces(tx, deltas)
-  const changedTraces = new Set(changed.map(key => key.traceId))
-  if (changedTraces.size > 0)
-    await recomputeTraces(
-      tx,
-      [...changedTraces].map(id => homes.get(id)!),
-    )
-  return { created: created.length, replaced: held.length, foreignTraceIds }
+  if (placed.size === 0) return { created: 0, replaced: 0, foreignTraceIds }
+  const written = new Set([...placed.values()].map(({ span }) => span.trace.id))
+  const known = [...homes.values()].filter(home => !home.isNew && written.has(home.id))
+  const before = known.length === 0 ? [] : await listTraceStates(tx, known)
+  const stored = await storeSpans(tx, placed, known, rules.repeated)
+  const after = await storeTraces(tx, placed, homes, stored)
+  const touched = before.filter(state => after.has(state.id))
+  await updateSums(tx, { spans: spanChanges(placed, stored), before: touched, after: [...after.values()] })
+  await storeSignatures(tx, placed, stored, touched)
+  return { created: stored.created.length, replaced: stored.held.length, foreignTraceIds }
 }
 
-/** One span per key. Of two in one batch the one stays that would, had they come in two batches. */
-function placeSpans(
-  spans: readonly SpanWrite[],
-  homes: ReadonlyMap<string, Home>,
-  nowMs: number,
-  repeated: WriteRules['repeated'],
-): Map<string, PlacedSpan> {
-  const placed = new Map<string, PlacedSpan>()
-  for (const [place, span] of spans.entries()) {
-    const key = keyOf(span.trace.id, span.spanId)
-    const earlier = placed.get(key)
-    if (earlier !== undefined && repeated === 'keep') continue
-    const position = earlier?.position ?? nowMs * 4096 + (place % 4096)
-    placed.set(key, { span, receivedAtMs: homes.get(span.trace.id)!.receivedAtMs, position })
-  }
-  return placed
-}
-
-/** Those that are stored already. A trace that this transaction claimed has none. */
-async function heldSpans(
+/** @returns the rows of the traces that were written, by id. */
+async function storeTraces(
   tx: Sql,
-  placed: ReadonlyMap<string, PlacedSpan>,
+  placed: Placed,
   homes: ReadonlyMap<string, Home>,
-): Promise<PlacedSpan[]> {
-  const candidates = [...placed.values()].filter(({ span }) => !homes.get(span.trace.id)!.isNew)
-  if (candidates.length === 0) return []
-  const keys = await listHeldSpans(tx, candidates)
-  return keys.map(({ traceId, spanId }) => placed.get(keyOf(traceId, spanId))!)
+  { created, held, changed }: StoredSpans,
+): Promise<Map<string, TraceState>> {
+  const saidBy = spansByTrace(placed, [...created, ...held])
+  const createdBy = spansByTrace(placed, created)
+  const deltas = [...saidBy].map(([id, said]) =>
+    traceDelta(homes.get(id)!.receivedAtMs, said, createdBy.get(id) ?? []),
+  )
+  const states = deltas.length === 0 ? [] : await upsertTraces(tx, deltas)
+  const stale = [...spansByTrace(placed, changed).keys()].map(id => homes.get(id)!)
+  const recomputed = stale.length === 0 ? [] : await recomputeTraces(tx, stale)
+  return new Map([...states, ...recomputed].map(state => [state.id, state]))
 }
 
-function without(
-  placed: ReadonlyMap<string, PlacedSpan>,
-  held: readonly PlacedSpan[],
-): Map<string, PlacedSpan> {
-  const rest = new Map(placed)
-  for (const { span } of held) rest.delete(keyOf(span.trace.id, span.spanId))
-  return rest
-}
-
-/** What each trace's row gains. A kept span says nothing; a replaced one says its say about the trace again. */
-function deltasOf(
-  placed: ReadonlyMap<string, PlacedSpan>,
-  homes: ReadonlyMap<string, Home>,
-  created: readonly SpanKey[],
-  held: readonly PlacedSpan[],
-): TraceDelta[] {
-  const byTrace = new Map<string, { said: SpanWrite[]; created: SpanWrite[] }>()
-  const entryOf = (span: SpanWrite) => {
-    const entry = byTrace.get(span.trace.id) ?? { said: [], created: [] }
-    byTrace.set(span.trace.id, entry)
-    entry.said.push(span)
-    return entry
+function spansByTrace(placed: Placed, keys: readonly SpanKey[]): Map<string, SpanWrite[]> {
+  const spans = new Map<string, SpanWrite[]>()
+  for (const key of keys) {
+    const { span } = placed.get(keyOf(key))!
+    const siblings = spans.get(span.trace.id)
+    if (siblings === undefined) spans.set(span.trace.id, [span])
+    else siblings.push(span)
   }
-  for (const { traceId, spanId } of created) {
-    const { span } = placed.get(keyOf(traceId, spanId))!
-    entryOf(span).created.push(span)
-  }
-  for (const { span } of held) entryOf(span)
-  return [...byTrace].map(([id, spans]) => traceDelta(homes.get(id)!.receivedAtMs, spans.said, spans.created))
+  return spans
 }
 
-/** A trace belongs to one team, so its id and a span's reference name a span. */
-const keyOf = (traceId: string, spanId: string) => `${traceId} ${spanId}`
+/** For what is new to search in: spans that were not stored like this before, and a new name of the trace. */
+async function storeSignatures(
+  tx: Sql,
+  placed: Placed,
+  { created, held, changed }: StoredSpans,
+  before: readonly TraceState[],
+): Promise<void> {
+  const names = new Map(before.map(state => [state.id, state.name]))
+  const isRenamed = ({ trace }: SpanWrite) => trace.name !== null && trace.name !== names.get(trace.id)
+  const news = new Set([...created, ...changed].map(keyOf))
+  const texts = new Map<string, { span: SpanWrite; receivedAtMs: number; plain: string[]; json: string[] }>()
+  for (const key of [...created, ...held].map(keyOf)) {
+    const { span, receivedAtMs } = placed.get(key)!
+    if (!news.has(key) && !isRenamed(span)) continue
+    const { id, name } = span.trace
+    const text = texts.get(id) ?? { span, receivedAtMs, plain: [], json: [] }
+    texts.set(id, text)
+    text.plain.push(span.name, ...(name === null ? [] : [name]))
+    for (const value of [span.attributes, span.input, span.output])
+      if (value !== null) text.json.push(JSON.stringify(value) ?? '')
+  }
+  const signatures = [...texts].map(([traceId, { span, receivedAtMs, plain, json }]) => ({
+    teamId: span.teamId,
+    receivedAtMs,
+    traceId,
+    signature: signatureOf(plain, json).toString('base64'),
+  }))
+  if (signatures.length > 0) await insertSignatures(tx, signatures)
+}

@@ -1,4 +1,8 @@
 import type { Sql } from '../db/sql.js'
+import { rolledColumns } from './ingest-queries.js'
+import type { RolledSpan, SpanChange } from './span-rollup.js'
+import type { TraceState } from './trace-facets.js'
+import { stateColumns } from './trace-row-queries.js'
 
 /** Waiting for a lock on a partitioned table makes everybody behind wait too: better to come back. */
 export async function limitLockWaits(tx: Sql): Promise<void> {
@@ -78,29 +82,48 @@ export async function deleteTraceOwners(tx: Sql, ids: readonly string[]): Promis
       select id from trace_owners where id = any(${ids as string[]}::uuid[]) order by id for update)`
 }
 
-/** Deletes up to `limit` spans of some of a team's traces. @returns how many there were. */
+/** Deletes up to `limit` spans of some of a team's traces. @returns them, as the sums know them. */
 export async function deleteSpansOf(
   tx: Sql,
   teamId: string,
   traces: readonly TraceKey[],
   limit: number,
-): Promise<number> {
+): Promise<SpanChange[]> {
   const { ids, first, last } = bounds(traces)
   // Found by place, which no missing statistics can turn into a join of everything with everything. A place is good
   // in its own partition only; in another one it is deleted if it is a span of these traces as well.
   const expired = tx`
     team_id = ${teamId} and trace_received_at between ${first} and ${last} and trace_id = any(${ids}::uuid[])`
-  const deleted = await tx`
-    delete from spans
-    where ctid = any(array(select ctid from spans where ${expired} limit ${limit})) and ${expired}`
-  return deleted.count
+  const deleted = await tx<(RolledSpan & { receivedAtMs: number })[]>`
+    delete from spans s
+    where ctid = any(array(select ctid from spans where ${expired} limit ${limit})) and ${expired}
+    returning ${rolledColumns(tx)},
+      (extract(epoch from s.trace_received_at) * 1000)::double precision as received_at_ms`
+  return deleted.map(span => ({ span, sign: -1, receivedAtMs: span.receivedAtMs }))
 }
 
-export async function deleteTraces(tx: Sql, teamId: string, traces: readonly TraceKey[]): Promise<void> {
+/** With what belongs to them alone: signatures and scores. @returns their rows, as the sums know them. */
+export async function deleteTraces(
+  tx: Sql,
+  teamId: string,
+  traces: readonly TraceKey[],
+): Promise<TraceState[]> {
   const { ids, first, last } = bounds(traces)
   await tx`
-    delete from traces
-    where team_id = ${teamId} and received_at between ${first} and ${last} and id = any(${ids}::uuid[])`
+    delete from trace_signatures
+    where team_id = ${teamId} and received_at between ${first} and ${last} and trace_id = any(${ids}::uuid[])`
+  return tx<TraceState[]>`
+    delete from traces t
+    where t.team_id = ${teamId} and t.received_at between ${first} and ${last} and t.id = any(${ids}::uuid[])
+    returning ${stateColumns(tx)}`
+}
+
+/** Scores go with their traces. */
+export async function deleteScoresOf(tx: Sql, traces: readonly TraceKey[]): Promise<void> {
+  const keys = traces.map(({ teamId, id }) => ({ teamId, id }))
+  await tx`
+    delete from trace_scores c using json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, id uuid)
+    where c.team_id = r."teamId" and c.trace_id = r.id`
 }
 
 /** The times name the partitions that a statement has to open, and the part of the key that it has to read. */
@@ -115,6 +138,7 @@ function bounds(traces: readonly TraceKey[]) {
 
 /** Drops a week with all that is in it. */
 export async function dropTraceWeek(tx: Sql, week: string): Promise<void> {
+  await tx`drop table if exists ${tx(`trace_signatures_${week}`)}`
   await tx`drop table if exists ${tx(`spans_${week}`)}`
   await tx`drop table if exists ${tx(`traces_${week}`)}`
 }

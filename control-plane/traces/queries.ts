@@ -32,34 +32,11 @@ export const hasSpan = (sql: Sql, condition: Fragment): Fragment => sql`exists (
   select from spans s where s.team_id = t.team_id and s.trace_received_at = t.received_at and s.trace_id = t.id
   and ${condition})`
 
-const traceColumns = (sql: Sql): Fragment => sql`
+/** Of a row `t` of `traces`. */
+export const traceColumns = (sql: Sql): Fragment => sql`
   t.id, t.received_at, coalesce(t.name, ${defaultName(sql)}) as name, t.session_id, t.status, t.started_at, t.ended_at,
   t.duration_ms, t.span_count::double precision, t.warning_count::double precision,
   t.total_cost_nano::double precision, t.total_tokens::double precision, t.tags, t.metadata::text`
-
-/**
- * One page of a team's traces, newest first, and how many there are in all. Two statements side by side: the page stops
- * reading after its last row, the count cannot.
- */
-export async function listTraceRows(
-  sql: Sql,
-  teamId: string,
-  conditions: readonly Fragment[],
-  page: { limit: number; offset: number },
-): Promise<{ rows: StoredTrace[]; total: number }> {
-  const where = conditions.reduce(
-    (all, condition) => sql`${all} and ${condition}`,
-    sql`t.team_id = ${teamId}`,
-  )
-  const [rows, counts] = await Promise.all([
-    // Traces of one shipped batch share a receipt time; among them the one that started last is the newest.
-    sql<StoredTrace[]>`
-      select ${traceColumns(sql)} from traces t where ${where}
-      order by t.received_at desc, t.started_at desc, t.id desc limit ${page.limit} offset ${page.offset}`,
-    sql<{ total: number }[]>`select count(*)::double precision as total from traces t where ${where}`,
-  ])
-  return { rows: [...rows], total: counts[0]?.total ?? 0 }
-}
 
 /** Null: no such trace, or another team's. */
 export async function findTrace(sql: Sql, teamId: string, traceId: string): Promise<StoredTrace | null> {

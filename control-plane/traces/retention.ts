@@ -1,6 +1,13 @@
 import { inTransaction, type Sql } from '../db/sql.js'
 import { deleteFeedbackOf } from '../feedback/queries.js'
 import {
+  listSessionsOfWeek,
+  lockSessions,
+  recomputeSessions,
+  type SessionKey,
+} from '../sessions/rollup-queries.js'
+import {
+  deleteScoresOf,
   deleteSpansOf,
   deleteTraceOwners,
   deleteTraces,
@@ -13,7 +20,9 @@ import {
   longestRetentionDays,
   type TraceKey,
 } from './partition-queries.js'
-import { patiently, weekEndMs } from './partitions.js'
+import { patiently, WEEK_MS, weekEndMs } from './partitions.js'
+import { deleteRollupsOfWeek } from './rollup-queries.js'
+import { updateSums } from './sums.js'
 
 const DAY_MS = 86_400_000
 /** Rows per statement: some ten milliseconds, far from the statement deadline on a slow machine too. */
@@ -51,6 +60,8 @@ async function dropWeek(sql: Sql, week: string): Promise<void> {
     if (traces.length > 0) await freeTraces(sql, traces)
     last = traces.at(-1) ?? null
   } while (last !== null)
+  await forgetSessions(sql, week)
+  await deleteRollupsOfWeek(sql, week)
   await patiently(() =>
     inTransaction(sql, async tx => {
       await limitLockWaits(tx)
@@ -64,17 +75,45 @@ async function deleteBefore(sql: Sql, teamId: string, before: Date): Promise<num
     const traces = await listExpiredTraces(sql, teamId, before, TRACES_BATCH)
     if (traces.length === 0) return deleted
     await freeTraces(sql, traces)
-    while ((await deleteSpansOf(sql, teamId, traces, ROWS_BATCH)) >= ROWS_BATCH);
-    await deleteTraces(sql, teamId, traces)
+    while ((await deleteSpans(sql, teamId, traces)) >= ROWS_BATCH);
+    await inTransaction(sql, async tx => {
+      const before = await deleteTraces(tx, teamId, traces)
+      await updateSums(tx, { spans: [], before, after: [] })
+    })
     deleted += traces.length
   }
 }
 
-/** Once an id is free nobody can add feedback to its trace; what there is goes then. */
+async function deleteSpans(sql: Sql, teamId: string, traces: readonly TraceKey[]): Promise<number> {
+  return inTransaction(sql, async tx => {
+    const spans = await deleteSpansOf(tx, teamId, traces, ROWS_BATCH)
+    await updateSums(tx, { spans, before: [], after: [] })
+    return spans.length
+  })
+}
+
+/** Sums up the sessions of a week's traces without them. Nobody writes to those any more: their ids are free. */
+async function forgetSessions(sql: Sql, week: string): Promise<void> {
+  const leftOut = { fromMs: weekEndMs(week) - WEEK_MS, toMs: weekEndMs(week) }
+  let last: SessionKey | null = null
+  do {
+    const sessions: SessionKey[] = await listSessionsOfWeek(sql, week, last, TRACES_BATCH)
+    if (sessions.length > 0) {
+      await inTransaction(sql, async tx => {
+        await lockSessions(tx, sessions)
+        await recomputeSessions(tx, sessions, leftOut)
+      })
+    }
+    last = sessions.at(-1) ?? null
+  } while (last !== null)
+}
+
+/** Once an id is free nobody can add feedback to its trace; what there is goes then, and so do scores. */
 async function freeTraces(sql: Sql, traces: readonly TraceKey[]): Promise<void> {
   await deleteTraceOwners(
     sql,
     traces.map(trace => trace.id),
   )
   await deleteFeedbackOf(sql, traces)
+  await deleteScoresOf(sql, traces)
 }

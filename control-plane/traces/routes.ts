@@ -1,37 +1,59 @@
 import type { FastifyInstance } from 'fastify'
 import { isUuid } from '../../shared/contract/common.js'
 import { traceOwner } from '../../shared/contract/internal.js'
-import { listTraces, readTrace } from '../../shared/contract/traces.js'
-import { notFound, validation } from '../../shared/errors/app-error.js'
+import {
+  type Facet,
+  listTraces,
+  readFacets,
+  readTrace,
+  type TraceFilters,
+} from '../../shared/contract/traces.js'
+import { notFound } from '../../shared/errors/app-error.js'
 import { inSnapshot, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
+import { feedbackOf } from '../feedback/feedback.js'
 import { route } from '../http/route.js'
-import { metadataPairs, receiptWindow, traceConditions } from './filter-queries.js'
+import { listFacets } from './facet-queries.js'
+import { facetsOf, metadataPairs, rowConditions, windowBounds } from './filter-queries.js'
+import { hourParts } from './hour-parts.js'
+import { countByFacets, countTraces, listTraceRows } from './list-queries.js'
 import { jsonObject, spanOf, traceRowOf } from './present.js'
-import { findTrace, findTraceOwner, listSpans, listTraceRows } from './queries.js'
+import { findTrace, findTraceOwner, listSpans } from './queries.js'
+import { textSearch } from './search-queries.js'
+import type { Dimension } from './trace-facets.js'
 
 export function registerTraces(app: FastifyInstance, deps: Deps): void {
   route(app, deps, listTraces, async ({ query, principal }) => {
-    refuseUnbuiltFilters(query)
     const { page, limit } = query
-    const conditions = [
-      ...receiptWindow(deps.sql, query, deps.now()),
-      ...traceConditions(deps.sql, query, metadataPairs(query)),
-    ]
-    const offset = (page - 1) * limit
-    const { rows, total } = await listTraceRows(deps.sql, principal.teamId, conditions, { limit, offset })
+    const { rows, total } = await pageOfTraces(deps, principal.teamId, query, { page, limit })
     return { data: rows.map(traceRowOf), total, page, limit }
+  })
+
+  route(app, deps, readFacets, async ({ query, principal }) => {
+    const bounds = windowBounds(query, deps.now())
+    const parts = hourParts(bounds.fromMs, bounds.toMs)
+    const counts = await listFacets(deps.sql, principal.teamId, Object.values(facetNames), parts, MAX_FACETS)
+    const valuesOf = (dimension: Dimension): Facet =>
+      counts.filter(row => row.dimension === dimension).map(({ value, count }) => ({ value, count }))
+    return {
+      models: valuesOf(facetNames.models),
+      providers: valuesOf(facetNames.providers),
+      tags: valuesOf(facetNames.tags),
+      metadataKeys: valuesOf(facetNames.metadataKeys),
+      errorTypes: valuesOf(facetNames.errorTypes),
+      errorCodes: valuesOf(facetNames.errorCodes),
+    }
   })
 
   route(app, deps, readTrace, async ({ params, principal }) => {
     const { id } = params
     const found = isUuid(id) ? await inSnapshot(deps.sql, tx => readWhole(tx, principal.teamId, id)) : null
     if (found === null) throw notFound('Trace')
-    const { trace, spans } = found
+    const { trace, spans, feedback } = found
     return {
       trace: { ...traceRowOf(trace), metadata: jsonObject(trace.metadata) },
       spans: spans.map(spanOf),
-      feedback: [],
+      feedback,
     }
   })
 
@@ -41,8 +63,47 @@ export function registerTraces(app: FastifyInstance, deps: Deps): void {
 /** One snapshot: a span that arrives between the two reads would make `spanCount` a lie. */
 async function readWhole(tx: Sql, teamId: string, traceId: string) {
   const trace = await findTrace(tx, teamId, traceId)
-  return trace === null ? null : { trace, spans: await listSpans(tx, teamId, trace) }
+  if (trace === null) return null
+  const [spans, feedback] = await Promise.all([
+    listSpans(tx, teamId, trace),
+    feedbackOf(tx, teamId, trace.id),
+  ])
+  return { trace, spans, feedback }
 }
+
+/** Two statements side by side: the page stops reading after its last row, the count cannot. */
+async function pageOfTraces(
+  { sql, now }: Pick<Deps, 'sql' | 'now'>,
+  teamId: string,
+  query: TraceFilters & Readonly<Record<string, unknown>>,
+  { page, limit }: { page: number; limit: number },
+) {
+  const metadata = metadataPairs(query)
+  const question = {
+    teamId,
+    bounds: windowBounds(query, now()),
+    conditions: rowConditions(sql, teamId, query, metadata),
+    search: textSearch(sql, query),
+  }
+  const facets = facetsOf(query, metadata)
+  const parts = hourParts(question.bounds.fromMs, question.bounds.toMs)
+  const [rows, total] = await Promise.all([
+    listTraceRows(sql, question, { limit, offset: (page - 1) * limit }),
+    facets === null ? countTraces(sql, question) : countByFacets(sql, question, facets, parts),
+  ])
+  return { rows, total }
+}
+
+const MAX_FACETS = 100
+
+const facetNames = {
+  models: 'model',
+  providers: 'provider',
+  tags: 'tag',
+  metadataKeys: 'metadata_key',
+  errorTypes: 'error_type',
+  errorCodes: 'error_code',
+} as const satisfies Record<string, Dimension>
 
 type Ownership = 'own' | 'foreign' | 'unknown'
 
@@ -51,12 +112,4 @@ async function ownership(deps: Deps, asked: { teamId: string; traceId: string })
   const holder = isUuid(asked.traceId) ? await findTraceOwner(deps.sql, asked.traceId) : null
   if (holder === null) return 'unknown'
   return holder === asked.teamId ? 'own' : 'foreign'
-}
-
-/** Filters of spec 2 and 4 over what this service does not store yet: ignoring one would answer another question. */
-const unbuilt = ['prompt_id', 'min_score', 'max_score', 'min_rating', 'max_rating']
-
-function refuseUnbuiltFilters(query: Readonly<Record<string, unknown>>): void {
-  const name = unbuilt.find(filter => query[filter] !== undefined)
-  if (name !== undefined) throw validation(`Filter '${name}' is not available.`)
 }

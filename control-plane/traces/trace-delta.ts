@@ -1,4 +1,5 @@
 import type { SpanWrite, TraceClaim } from './span-write.js'
+import { termsOf } from './trace-facets.js'
 
 /** What a write adds to one trace's row: the folded part of the upsert in ingest-queries.ts. */
 export interface TraceDelta {
@@ -29,6 +30,9 @@ export interface TraceDelta {
   errorTypes: string[]
   errorCodes: string[]
   promptVersionIds: string[]
+  spanNames: string[]
+  /** See `termOf`. */
+  terms: number[]
 }
 
 /**
@@ -52,6 +56,8 @@ export function traceDelta(
   const described = claims.filter(span => span.trace.metadata !== null)
   const ends = claims.flatMap(span => span.endTimeMs ?? [])
   const costs = ordered.flatMap(span => span.costNano ?? [])
+  const tags = distinct(claims.flatMap(span => span.trace.tags))
+  const metadata = mergedMetadata(described)
   return {
     teamId: first.teamId,
     receivedAtMs,
@@ -61,7 +67,7 @@ export function traceDelta(
     nameAtMs: named?.startTimeMs ?? null,
     sessionId: inSession?.trace.sessionId ?? null,
     sessionAtMs: inSession?.startTimeMs ?? null,
-    metadata: mergedMetadata(described),
+    metadata,
     metadataAtMs: described.at(-1)?.startTimeMs ?? null,
     startedAtMs: Math.round(first.startTimeMs),
     endedAtMs: ends.length === 0 ? null : Math.round(ends.reduce((a, b) => Math.max(a, b))),
@@ -73,14 +79,20 @@ export function traceDelta(
     promptTokens: sum(ordered, span => span.promptTokens),
     completionTokens: sum(ordered, span => span.completionTokens),
     totalTokens: sum(ordered, span => span.totalTokens),
-    tags: distinct(claims.flatMap(span => span.trace.tags)),
-    models: distinct(ordered.flatMap(span => span.model ?? [])),
-    providers: distinct(ordered.flatMap(span => span.provider ?? [])),
-    errorTypes: distinct(ordered.flatMap(span => span.errorType ?? [])),
-    errorCodes: distinct(ordered.flatMap(span => span.errorCode ?? [])),
-    promptVersionIds: distinct(ordered.flatMap(span => span.promptVersionId ?? [])),
+    tags,
+    ...valuesOf(ordered),
+    spanNames: distinct(ordered.map(span => span.name)),
+    terms: termsOf({ ...valuesOf(claims), teamId: first.teamId, tags, metadata }),
   }
 }
+
+const valuesOf = (spans: readonly SpanWrite[]) => ({
+  models: distinct(spans.flatMap(span => span.model ?? [])),
+  providers: distinct(spans.flatMap(span => span.provider ?? [])),
+  errorTypes: distinct(spans.flatMap(span => span.errorType ?? [])),
+  errorCodes: distinct(spans.flatMap(span => span.errorCode ?? [])),
+  promptVersionIds: distinct(spans.flatMap(span => span.promptVersionId ?? [])),
+})
 
 /** The latest name that somebody set, else the earliest fallback or derived one. */
 function namingSpan(ordered: readonly SpanWrite[]): SpanWrite | undefined {

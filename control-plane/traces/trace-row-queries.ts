@@ -1,15 +1,21 @@
 import type { Sql } from '../db/sql.js'
 import type { TraceOwner } from './ingest-queries.js'
+import type { Fragment } from './queries.js'
 import type { TraceDelta } from './trace-delta.js'
+import type { TraceState } from './trace-facets.js'
 
-/** Adds new spans to their traces' rows, or makes the rows. The same rules as `traceDelta`. */
-export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Promise<void> {
-  await tx`
+/**
+ * Adds new spans to their traces' rows, or makes the rows. The same rules as `traceDelta`.
+ *
+ * @returns the rows as they are now.
+ */
+export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Promise<TraceState[]> {
+  return tx<TraceState[]>`
     insert into traces as t (
       team_id, received_at, id, name, name_source, name_at, session_id, session_at, metadata, metadata_at, status,
       started_at, ended_at, duration_ms, span_count, error_count, ok_count, warning_count, total_cost_nano,
       prompt_tokens, completion_tokens, total_tokens, tags, models, providers, error_types, error_codes,
-      prompt_version_ids)
+      prompt_version_ids, span_names, terms)
     select
       r."teamId", to_timestamp(r."receivedAtMs" / 1000), r.id, r.name, r."nameSource",
       to_timestamp(r."nameAtMs" / 1000), r."sessionId", to_timestamp(r."sessionAtMs" / 1000), r.metadata,
@@ -18,14 +24,15 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       to_timestamp(r."startedAtMs" / 1000), to_timestamp(r."endedAtMs" / 1000), r."endedAtMs" - r."startedAtMs",
       r."spanCount", r."errorCount", r."okCount", r."warningCount", r."totalCostNano", r."promptTokens",
       r."completionTokens", r."totalTokens", r.tags, r.models, r.providers, r."errorTypes", r."errorCodes",
-      r."promptVersionIds"
+      r."promptVersionIds", r."spanNames", r.terms
     from json_to_recordset(${JSON.stringify(deltas)}::text::json) as r(
       "teamId" uuid, "receivedAtMs" double precision, id uuid, name text, "nameSource" text,
       "nameAtMs" double precision, "sessionId" text, "sessionAtMs" double precision, metadata jsonb,
       "metadataAtMs" double precision, "startedAtMs" double precision, "endedAtMs" double precision,
       "spanCount" bigint, "errorCount" bigint, "okCount" bigint, "warningCount" bigint, "totalCostNano" bigint,
       "promptTokens" bigint, "completionTokens" bigint, "totalTokens" bigint, tags text[], models text[],
-      providers text[], "errorTypes" text[], "errorCodes" text[], "promptVersionIds" text[])
+      providers text[], "errorTypes" text[], "errorCodes" text[], "promptVersionIds" text[], "spanNames" text[],
+      terms bigint[])
     order by 1, 2, 3
     on conflict (team_id, received_at, id) do update set
       name = case when trace_name_wins(excluded.name_source, excluded.name_at, t.name_source, t.name_at)
@@ -63,15 +70,36 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       providers = merge_distinct(t.providers, excluded.providers),
       error_types = merge_distinct(t.error_types, excluded.error_types),
       error_codes = merge_distinct(t.error_codes, excluded.error_codes),
-      prompt_version_ids = merge_distinct(t.prompt_version_ids, excluded.prompt_version_ids)`
+      prompt_version_ids = merge_distinct(t.prompt_version_ids, excluded.prompt_version_ids),
+      span_names = merge_distinct(t.span_names, excluded.span_names),
+      terms = merge_terms(t.terms, excluded.terms)
+    returning ${stateColumns(tx)}`
 }
+
+/** The rows as they are, for the difference that a write makes. The caller holds the traces. */
+export async function listTraceStates(tx: Sql, traces: readonly TraceOwner[]): Promise<TraceState[]> {
+  return tx<TraceState[]>`
+    select ${stateColumns(tx)}
+    from json_to_recordset(${JSON.stringify(traces)}::text::json)
+      as r("teamId" uuid, "receivedAtMs" double precision, id uuid)
+    join traces t on t.team_id = r."teamId" and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id`
+}
+
+export const stateColumns = (sql: Sql): Fragment => sql`
+  t.id, t.team_id, (extract(epoch from t.received_at) * 1000)::double precision as received_at_ms, t.name, t.status,
+  t.warning_count > 0 as has_warning, t.session_id,
+  (extract(epoch from t.started_at) * 1000)::double precision as started_at_ms,
+  t.total_cost_nano::double precision, t.total_tokens::double precision, t.tags, t.models, t.providers, t.error_types,
+  t.error_codes, t.prompt_version_ids, array(select jsonb_object_keys(t.metadata)) as metadata_keys`
 
 /**
  * Computes what follows from a trace's spans from all of them again: what a replaced span said before cannot be taken
  * out of an earliest start or a set of models. The same rules as `traceDelta`.
+ *
+ * @returns the rows as they are now.
  */
-export async function recomputeTraces(tx: Sql, traces: readonly TraceOwner[]): Promise<void> {
-  await tx`
+export async function recomputeTraces(tx: Sql, traces: readonly TraceOwner[]): Promise<TraceState[]> {
+  return tx<TraceState[]>`
     update traces t set
       status = case when n.error_count > 0 then 'error' when n.ok_count > 0 then 'ok' else 'unset' end,
       started_at = n.started_at, ended_at = n.ended_at,
@@ -79,7 +107,7 @@ export async function recomputeTraces(tx: Sql, traces: readonly TraceOwner[]): P
       span_count = n.span_count, error_count = n.error_count, ok_count = n.ok_count, warning_count = n.warning_count,
       total_cost_nano = n.total_cost_nano, prompt_tokens = n.prompt_tokens, completion_tokens = n.completion_tokens,
       total_tokens = n.total_tokens, models = n.models, providers = n.providers, error_types = n.error_types,
-      error_codes = n.error_codes, prompt_version_ids = n.prompt_version_ids
+      error_codes = n.error_codes, prompt_version_ids = n.prompt_version_ids, span_names = n.span_names
     from json_to_recordset(${JSON.stringify(traces)}::text::json)
       as r("teamId" uuid, "receivedAtMs" double precision, id uuid)
     cross join lateral (
@@ -92,9 +120,11 @@ export async function recomputeTraces(tx: Sql, traces: readonly TraceOwner[]): P
         coalesce(sum(total_tokens), 0)::bigint as total_tokens,
         distinct_of(array_agg(model)) as models, distinct_of(array_agg(provider)) as providers,
         distinct_of(array_agg(error_type)) as error_types, distinct_of(array_agg(error_code)) as error_codes,
-        distinct_of(array_agg(prompt_version_id::text)) as prompt_version_ids
+        distinct_of(array_agg(prompt_version_id::text)) as prompt_version_ids,
+        distinct_of(array_agg(name)) as span_names
       from spans s
       where s.team_id = r."teamId" and s.trace_received_at = to_timestamp(r."receivedAtMs" / 1000) and s.trace_id = r.id
     ) n
-    where t.team_id = r."teamId" and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id`
+    where t.team_id = r."teamId" and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id
+    returning ${stateColumns(tx)}`
 }

@@ -1,3 +1,4 @@
+import * as analytics from './analytics.js'
 import * as apiKeys from './api-keys.js'
 import * as audit from './audit.js'
 import * as auth from './auth.js'
@@ -11,6 +12,7 @@ import * as notifications from './notifications.js'
 import * as promptTools from './prompt-tools.js'
 import * as prompts from './prompts.js'
 import * as secrets from './secrets.js'
+import * as sessions from './sessions.js'
 import * as settings from './settings.js'
 import * as teams from './teams.js'
 import * as toolExecution from './tool-execution.js'
@@ -42,6 +44,8 @@ export const endpoints: readonly Endpoint[] = [
   traceIngestion,
   traces,
   feedback,
+  sessions,
+  analytics,
   internal,
 ].flatMap(domain => Object.values(domain).filter(isEndpoint))
 

@@ -89,7 +89,7 @@ export const feedbackRow = z.object({
   updatedAt: timestamp,
 })
 
-const lowerBound = (check: z.ZodNumber) =>
+const bound = (check: z.ZodNumber) =>
   z
     .string()
     .transform(text => (text.trim() === '' ? Number.NaN : Number(text)))
@@ -98,9 +98,15 @@ const oneOrMany = z
   .union([z.string(), z.array(z.string())])
   .transform(value => (typeof value === 'string' ? [value] : value))
 
+/** 256 UTF-16 units: a longer search is no word of anybody's. PostgreSQL's text has no NUL. */
+const searchText = z
+  .string()
+  .max(256)
+  .refine(text => !text.includes('\0'), 'q must not contain the NUL character')
+
 /**
  * The filters of GET /traces, except `metadata[key]`, whose names callers choose: see `metadataPairs`. One schema, also
- * for the feedback feed. `prompt_id` and the score and rating bounds come with what they filter by.
+ * for the feedback feed.
  */
 export const traceFilters = z.object({
   from: instant.optional(),
@@ -109,9 +115,11 @@ export const traceFilters = z.object({
   model: z.string().optional(),
   session_id: z.string().optional(),
   prompt_version_id: z.uuid().optional(),
-  min_latency_ms: lowerBound(z.number()).optional(),
-  min_cost_usd: lowerBound(z.number()).optional(),
-  min_tokens: lowerBound(z.number().int()).optional(),
+  /** Any version of that prompt, also of one that was deleted since. */
+  prompt_id: z.uuid().optional(),
+  min_latency_ms: bound(z.number()).optional(),
+  min_cost_usd: bound(z.number()).optional(),
+  min_tokens: bound(z.number().int()).optional(),
   error_type: errorType.optional(),
   error_code: z
     .string()
@@ -122,9 +130,15 @@ export const traceFilters = z.object({
     .transform(text => text === 'true')
     .optional(),
   /** Free text; blank means no filter. */
-  q: z.string().max(256).optional(),
+  q: searchText.optional(),
   q_in: z.enum(['input', 'output', 'name']).optional(),
   tags: oneOrMany.pipe(z.array(z.string()).max(20)).optional(),
+  /** Some score of an evaluation rule on the trace lies between them; a trace with none never matches. */
+  min_score: bound(z.number()).optional(),
+  max_score: bound(z.number()).optional(),
+  /** The same for the ratings of its feedback. */
+  min_rating: bound(z.number()).optional(),
+  max_rating: bound(z.number()).optional(),
 })
 export type TraceFilters = z.output<typeof traceFilters>
 
@@ -137,6 +151,27 @@ export const listTraces = endpoint({
   // Loose: `metadata[key]` has names that no schema can list.
   query: z.looseObject({ ...pageQuery.shape, ...traceFilters.shape }),
   response: pageOf(traceRow),
+})
+
+const facet = z.array(z.object({ value: z.string(), count: z.number().int() }))
+export type Facet = z.infer<typeof facet>
+
+export const readFacets = endpoint({
+  method: 'GET',
+  path: '/traces/facets',
+  summary:
+    'What the traces of a window can be filtered by: the 100 most frequent values of each, counted by trace.',
+  group: 'traces',
+  access: 'member',
+  query: z.object({ from: instant.optional(), to: instant.optional() }),
+  response: z.object({
+    models: facet,
+    providers: facet,
+    tags: facet,
+    metadataKeys: facet,
+    errorTypes: facet,
+    errorCodes: facet,
+  }),
 })
 
 export const readTrace = endpoint({

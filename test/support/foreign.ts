@@ -132,6 +132,7 @@ export const foreignCases: ForeignCase[] = [
     unknown: () => ({ name: 'NOBODYS' }),
     makes: ['PUT'],
   },
+  { matches: /^\/sessions\//, params: () => ({ id: 'their-session' }), unknown: unknownId },
   { matches: /^\/traces\//, params: ({ traceId }) => ({ id: traceId }), unknown: unknownId },
 ]
 
@@ -187,7 +188,7 @@ export async function createForeignResources(cp: ControlPlane, team: SeededTeam)
 }
 
 async function shipTrace(cp: ControlPlane, teamId: string): Promise<string> {
-  const record = callRecord(teamId)
+  const record = callRecord(teamId, { trace: { sessionId: 'their-session' } })
   const response = await cp.app.inject({
     method: 'POST',
     url: shipCalls.path,
@@ -221,6 +222,7 @@ export async function snapshotOf(cp: ControlPlane, teamId: string): Promise<Reco
     'prompt_aliases',
     'prompt_tool_bindings',
     'traces',
+    'trace_sessions',
     'feedback',
   ]
   for (const table of tables) {

@@ -1,0 +1,42 @@
+import type { AnalyticsGroup, Metrics } from '../../shared/contract/analytics.js'
+import { usdFromNano } from '../../shared/money/nano.js'
+import { mergeBars, percentile } from '../traces/latency.js'
+import type { GroupSums } from './queries.js'
+
+/** The metrics of all spans, those whose group key is null included (spec 2, analytics). */
+export const totalsOf = (groups: readonly GroupSums[]): Metrics =>
+  metricsOf({
+    requests: sum(groups, group => group.requests),
+    errors: sum(groups, group => group.errors),
+    promptTokens: sum(groups, group => group.promptTokens),
+    completionTokens: sum(groups, group => group.completionTokens),
+    totalTokens: sum(groups, group => group.totalTokens),
+    costNano: sum(groups, group => group.costNano),
+    bars: groups.flatMap(group => group.bars),
+  })
+
+/** Days in their order, other groups by most requests first; without the group that has no key. */
+export function bucketsOf(
+  groups: readonly GroupSums[],
+  groupBy: AnalyticsGroup,
+): (Metrics & { key: string })[] {
+  const buckets = groups.flatMap(({ key, ...sums }) => (key === null ? [] : { key, ...metricsOf(sums) }))
+  const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
+  return buckets.sort(groupBy === 'day' ? byKey : (a, b) => b.requests - a.requests || byKey(a, b))
+}
+
+function metricsOf(sums: Omit<GroupSums, 'key'>): Metrics {
+  const bars = mergeBars([sums.bars])
+  return {
+    requests: sums.requests,
+    errorRate: sums.requests === 0 ? 0 : sums.errors / sums.requests,
+    promptTokens: sums.promptTokens,
+    completionTokens: sums.completionTokens,
+    totalTokens: sums.totalTokens,
+    costUsd: usdFromNano(sums.costNano),
+    latencyMs: { p50: percentile(bars, 0.5), p95: percentile(bars, 0.95), p99: percentile(bars, 0.99) },
+  }
+}
+
+const sum = (groups: readonly GroupSums[], amount: (group: GroupSums) => number) =>
+  groups.reduce((total, group) => total + amount(group), 0)

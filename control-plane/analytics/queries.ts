@@ -1,0 +1,116 @@
+import type { AnalyticsGroup } from '../../shared/contract/analytics.js'
+import type { SpanKind } from '../../shared/contract/traces.js'
+import type { Sql } from '../db/sql.js'
+import type { HourParts, Range } from '../traces/hour-parts.js'
+import type { Bar } from '../traces/latency.js'
+import type { Fragment } from '../traces/queries.js'
+import { NO_VERSION } from '../traces/span-rollup.js'
+
+export interface AnalyticsQuestion {
+  teamId: string
+  groupBy: AnalyticsGroup
+  kind: SpanKind | null
+  model: string | null
+}
+
+/** The sums of one group. */
+export interface GroupSums {
+  /** null: spans without a model, session or prompt version. */
+  key: string | null
+  requests: number
+  errors: number
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  costNano: number
+  bars: Bar[]
+}
+
+/**
+ * Sums of a team's spans from the rollups; spans themselves are read for the parts of an hour at the ends of the
+ * window. By session, which no rollup knows because a trace may change its session, they are read for all of it.
+ */
+export async function sumSpans(
+  sql: Sql,
+  question: AnalyticsQuestion,
+  parts: HourParts,
+): Promise<GroupSums[]> {
+  const pieces =
+    question.groupBy === 'session' ? sessionPieces(sql, question, parts) : rollupPieces(sql, question, parts)
+  const rows = await sql<(Omit<GroupSums, 'bars'> & { bars: string | null })[]>`
+    with pieces as materialized (${pieces}),
+    latencies as (
+      select key, json_agg(json_build_array(bucket, n, us)) as bars from (
+        select key, bucket, sum(n) as n, sum(us) as us
+        from pieces, unnest(buckets, counts, sums) as h(bucket, n, us)
+        group by key, bucket
+      ) bar
+      group by key
+    ), totals as (
+      select key, sum(requests)::double precision as requests, sum(errors)::double precision as errors,
+        sum(prompt_tokens)::double precision as prompt_tokens,
+        sum(completion_tokens)::double precision as completion_tokens,
+        sum(total_tokens)::double precision as total_tokens, sum(cost_nano)::double precision as cost_nano
+      from pieces group by key having sum(requests) > 0
+    )
+    select totals.*, latencies.bars::text as bars
+    from totals left join latencies on latencies.key is not distinct from totals.key`
+  return rows.map(({ bars, ...sums }) => ({ ...sums, bars: bars === null ? [] : JSON.parse(bars) }))
+}
+
+const dayOf = (sql: Sql, clock: Fragment) => sql`to_char(${clock} at time zone 'UTC', 'YYYY-MM-DD')`
+
+function rollupPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): Fragment {
+  const { teamId, groupBy, kind, model } = question
+  const key =
+    groupBy === 'day'
+      ? dayOf(sql, sql`at`)
+      : groupBy === 'model'
+        ? sql`nullif(model, '')`
+        : sql`nullif(prompt_version_id, ${NO_VERSION}::uuid)::text`
+  const columns = sql`${key} as key, requests, errors, prompt_tokens, completion_tokens, total_tokens, cost_nano,
+    buckets, counts, sums`
+  const asked = sql`team_id = ${teamId} ${kind === null ? sql`` : sql`and kind = ${kind}`}
+    ${model === null ? sql`` : sql`and model = ${model}`}`
+  const within = (range: Range) => sql`at >= ${new Date(range.fromMs)} and at < ${new Date(range.toMs)}`
+  return sql`
+    select ${columns} from span_rollups where ${asked} and grain = 'day' and ${within(parts.days)}
+    union all
+    select ${columns} from span_rollups
+    where ${asked} and grain = 'hour' and (${within(parts.hours[0]!)} or ${within(parts.hours[1]!)})
+    union all
+    select ${columns} from span_rollup_deltas where ${asked} and ${within(parts.whole)}
+    union all ${spanPieces(sql, question, parts.added, 1)}
+    union all ${spanPieces(sql, question, parts.removed, -1)}`
+}
+
+function sessionPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): Fragment {
+  return spanPieces(sql, question, { fromMs: parts.added.fromMs, toMs: parts.removed.fromMs }, 1)
+}
+
+/** Spans one by one, in the form of rollup rows. */
+function spanPieces(sql: Sql, question: AnalyticsQuestion, range: Range, sign: 1 | -1): Fragment {
+  const { teamId, groupBy, kind, model } = question
+  const key = {
+    day: () => dayOf(sql, sql`s.start_time`),
+    model: () => sql`s.model`,
+    prompt_version: () => sql`s.prompt_version_id::text`,
+    session: () => sql`t.session_id`,
+  }[groupBy]()
+  const trace =
+    groupBy === 'session'
+      ? sql`join traces t on t.team_id = s.team_id and t.received_at = s.trace_received_at and t.id = s.trace_id`
+      : sql``
+  const times = (value: Fragment) => sql`${sign}::bigint * ${value}`
+  const us = sql`greatest(0, round(s.duration_ms * 1000))::bigint`
+  const bar = (value: Fragment) => sql`case when s.duration_ms is null then '{}' else array[${value}] end`
+  return sql`
+    select ${key}, ${times(sql`1`)}, ${times(sql`(case when s.status = 'error' then 1 else 0 end)`)},
+      ${times(sql`coalesce(s.prompt_tokens, 0)`)}, ${times(sql`coalesce(s.completion_tokens, 0)`)},
+      ${times(sql`coalesce(s.total_tokens, 0)`)}, ${times(sql`coalesce(s.cost_nano, 0)`)},
+      ${bar(sql`latency_bucket(${us})`)}, ${bar(times(sql`1`))}, ${bar(times(us))}
+    from spans s ${trace}
+    where s.team_id = ${teamId} and s.start_time >= ${new Date(range.fromMs)}
+      and s.start_time < ${new Date(range.toMs)}
+      ${kind === null ? sql`` : sql`and s.kind = ${kind}`} ${model === null ? sql`` : sql`and s.model = ${model}`}`
+}

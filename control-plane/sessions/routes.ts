@@ -1,0 +1,47 @@
+import type { FastifyInstance } from 'fastify'
+import { listSessions, readSession, type SessionSummary } from '../../shared/contract/sessions.js'
+import { notFound } from '../../shared/errors/app-error.js'
+import { usdFromNano } from '../../shared/money/nano.js'
+import { inSnapshot } from '../db/sql.js'
+import type { Deps } from '../deps.js'
+import { route } from '../http/route.js'
+import { windowBounds } from '../traces/filter-queries.js'
+import { traceRowOf } from '../traces/present.js'
+import { findSession, listSessionRows, listTracesOfSession, type StoredSession } from './queries.js'
+
+/** Spec 2, session detail. */
+const MAX_TRACES = 100
+
+export function registerSessions(app: FastifyInstance, deps: Deps): void {
+  route(app, deps, listSessions, async ({ query, principal }) => {
+    const { page, limit } = query
+    const q = query.q?.trim() ?? ''
+    const { rows, total } = await listSessionRows(
+      deps.sql,
+      { teamId: principal.teamId, bounds: windowBounds(query, deps.now()), q: q === '' ? null : q },
+      { limit, offset: (page - 1) * limit },
+    )
+    return { data: rows.map(summaryOf), total, page, limit }
+  })
+
+  route(app, deps, readSession, async ({ params, principal }) => {
+    const { teamId } = principal
+    // Text that PostgreSQL cannot hold can only name what is not there.
+    if (params.id.includes('\0')) throw notFound('Session')
+    return inSnapshot(deps.sql, async tx => {
+      const session = await findSession(tx, teamId, params.id)
+      if (session === null) throw notFound('Session')
+      const traces = await listTracesOfSession(tx, teamId, params.id, MAX_TRACES)
+      return { session: summaryOf(session), traces: traces.map(traceRowOf) }
+    })
+  })
+}
+
+const summaryOf = (session: StoredSession): SessionSummary => ({
+  sessionId: session.sessionId,
+  traceCount: session.traceCount,
+  totalCostUsd: usdFromNano(session.totalCostNano),
+  totalTokens: session.totalTokens,
+  firstAt: session.firstAt.toISOString(),
+  lastAt: session.lastAt.toISOString(),
+})

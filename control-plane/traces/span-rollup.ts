@@ -1,0 +1,104 @@
+import { periodStartMs } from '../../shared/ledger/period.js'
+import { bucketOf, type Latencies, microseconds } from './latency.js'
+import type { SpanWrite } from './span-write.js'
+
+const HOUR_MS = 3_600_000
+/** Where a span has no prompt version; a key column cannot be null. */
+export const NO_VERSION = '00000000-0000-0000-0000-000000000000'
+
+/** What the sums of `span_rollups` are made of. */
+export interface RolledSpan
+  extends Pick<
+    SpanWrite,
+    | 'teamId'
+    | 'kind'
+    | 'status'
+    | 'model'
+    | 'promptVersionId'
+    | 'promptTokens'
+    | 'completionTokens'
+    | 'totalTokens'
+    | 'costNano'
+  > {
+  startTimeMs: number
+  /** null: it has not ended. */
+  durationMs: number | null
+}
+
+/** A row of `span_rollup_deltas`. */
+export interface SpanRollupDelta extends Latencies {
+  teamId: string
+  atMs: number
+  weekMs: number
+  kind: string
+  model: string
+  promptVersionId: string
+  requests: number
+  errors: number
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  costNano: number
+}
+
+/** A span that came (1) or went (-1), and the receipt of its trace. */
+export interface SpanChange {
+  span: RolledSpan
+  sign: 1 | -1
+  receivedAtMs: number
+}
+
+export const rolledSpan = (span: SpanWrite): RolledSpan => ({
+  ...span,
+  durationMs: span.endTimeMs === null ? null : span.endTimeMs - span.startTimeMs,
+})
+
+/** Folds changes by the hour of the spans' start and what analytics groups and filters by. */
+export function spanRollupDeltas(changes: readonly SpanChange[]): SpanRollupDelta[] {
+  const groups = new Map<string, { delta: SpanRollupDelta; bars: Map<number, [number, number]> }>()
+  for (const { span, sign, receivedAtMs } of changes) {
+    const atMs = Math.floor(Math.round(span.startTimeMs) / HOUR_MS) * HOUR_MS
+    const weekMs = periodStartMs('week', receivedAtMs)!
+    const model = span.model ?? ''
+    const promptVersionId = span.promptVersionId?.toLowerCase() ?? NO_VERSION
+    const key = `${span.teamId} ${atMs} ${weekMs} ${span.kind} ${promptVersionId} ${model}`
+    let group = groups.get(key)
+    if (group === undefined) {
+      const { teamId, kind } = span
+      const delta = { ...noSums(), teamId, atMs, weekMs, kind, model, promptVersionId }
+      group = { delta, bars: new Map() }
+      groups.set(key, group)
+    }
+    addSpan(group, span, sign)
+  }
+  return [...groups.values()].map(({ delta, bars }) => ({
+    ...delta,
+    buckets: [...bars.keys()],
+    counts: [...bars.values()].map(([count]) => count),
+    sums: [...bars.values()].map(([, sumUs]) => sumUs),
+  }))
+}
+
+const noSums = () => ({
+  ...{ requests: 0, errors: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0, costNano: 0 },
+  ...{ buckets: [], counts: [], sums: [] },
+})
+
+function addSpan(
+  { delta, bars }: { delta: SpanRollupDelta; bars: Map<number, [number, number]> },
+  span: RolledSpan,
+  sign: 1 | -1,
+): void {
+  delta.requests += sign
+  if (span.status === 'error') delta.errors += sign
+  delta.promptTokens += sign * (span.promptTokens ?? 0)
+  delta.completionTokens += sign * (span.completionTokens ?? 0)
+  delta.totalTokens += sign * (span.totalTokens ?? 0)
+  delta.costNano += sign * (span.costNano ?? 0)
+  if (span.durationMs === null) return
+  const us = microseconds(span.durationMs)
+  const bar = bars.get(bucketOf(us)) ?? [0, 0]
+  bars.set(bucketOf(us), bar)
+  bar[0] += sign
+  bar[1] += sign * us
+}

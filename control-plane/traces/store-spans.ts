@@ -1,0 +1,94 @@
+import type { Sql } from '../db/sql.js'
+import {
+  type HeldSpan,
+  insertSpans,
+  listHeldSpans,
+  type PlacedSpan,
+  type SpanKey,
+  updateSpans,
+} from './ingest-queries.js'
+import type { Home } from './owners.js'
+import { cutText } from './payload.js'
+import { rolledSpan, type SpanChange } from './span-rollup.js'
+import { MAX_REFERENCE, type SpanWrite } from './span-write.js'
+
+/** A write's spans by key: one each, and in which rows of their traces. */
+export type Placed = ReadonlyMap<string, PlacedSpan>
+
+/** What a write did to the spans of its traces. */
+export interface StoredSpans {
+  created: readonly SpanKey[]
+  /** Those that were stored already, as they were. Empty where such spans are kept: they say nothing then. */
+  held: readonly HeldSpan[]
+  /** Those of them that are different now. */
+  changed: readonly SpanKey[]
+}
+
+/** A trace belongs to one team, so its id and a span's reference name a span. */
+export const keyOf = ({ traceId, spanId }: SpanKey): string => `${traceId} ${spanId}`
+
+/** One span per key. Of two in one write the one stays that would, had they come in two. */
+export function placeSpans(
+  spans: readonly SpanWrite[],
+  homes: ReadonlyMap<string, Home>,
+  nowMs: number,
+  repeated: 'keep' | 'replace',
+): Placed {
+  const placed = new Map<string, PlacedSpan>()
+  for (const [place, given] of spans.entries()) {
+    const span = bounded(given)
+    const key = keyOf({ traceId: span.trace.id, spanId: span.spanId })
+    const earlier = placed.get(key)
+    if (earlier !== undefined && repeated === 'keep') continue
+    const position = earlier?.position ?? nowMs * 4096 + (place % 4096)
+    placed.set(key, { span, receivedAtMs: homes.get(span.trace.id)!.receivedAtMs, position })
+  }
+  return placed
+}
+
+/** Index keys have bounds, a blank label is none, and tokens that were counted have a total. */
+const bounded = (span: SpanWrite): SpanWrite => ({
+  ...span,
+  model: label(span.model),
+  provider: label(span.provider),
+  errorCode: label(span.errorCode),
+  promptVersionId: span.promptVersionId?.toLowerCase() ?? null,
+  totalTokens: span.totalTokens ?? totalOf(span),
+})
+
+const label = (text: string | null) => (text === null || text === '' ? null : cutText(text, MAX_REFERENCE))
+
+const totalOf = ({ promptTokens, completionTokens }: SpanWrite) =>
+  promptTokens === null && completionTokens === null ? null : (promptTokens ?? 0) + (completionTokens ?? 0)
+
+/** @param known traces that were there before this transaction; the caller holds them all. */
+export async function storeSpans(
+  tx: Sql,
+  placed: Placed,
+  known: readonly Home[],
+  repeated: 'keep' | 'replace',
+): Promise<StoredSpans> {
+  const knownIds = new Set(known.map(home => home.id))
+  const candidates = [...placed.values()].filter(({ span }) => knownIds.has(span.trace.id))
+  const held = repeated === 'keep' || candidates.length === 0 ? [] : await listHeldSpans(tx, candidates)
+  const again = held.map(key => placed.get(keyOf(key))!)
+  const changed = again.length === 0 ? [] : await updateSpans(tx, again)
+  const fresh = new Map(placed)
+  for (const key of held) fresh.delete(keyOf(key))
+  const created = fresh.size === 0 ? [] : await insertSpans(tx, [...fresh.values()])
+  return { created, held, changed }
+}
+
+/** What came and what went, for the sums. */
+export function spanChanges(placed: Placed, { created, held, changed }: StoredSpans): SpanChange[] {
+  const before = new Map(held.map(span => [keyOf(span), span]))
+  const comes = [...created, ...changed].map((key): SpanChange => {
+    const { span, receivedAtMs } = placed.get(keyOf(key))!
+    return { span: rolledSpan(span), sign: 1, receivedAtMs }
+  })
+  const goes = changed.map((key): SpanChange => {
+    const { receivedAtMs } = placed.get(keyOf(key))!
+    return { span: before.get(keyOf(key))!, sign: -1, receivedAtMs }
+  })
+  return [...comes, ...goes]
+}
