@@ -11,6 +11,8 @@ import { readSchema, SchemaFault } from './read-schema.js'
 /** Problems named at most, and their length: they end up in an answer and a span. */
 const PROBLEMS_MAX = 10
 const PROBLEM_MAX = 200
+/** Errors looked at to find them: they are held against each other, and ten thousand wrong rows make as many. */
+const ERRORS_MAX = 500
 
 export function checkSchema(schemaText: string): Outcome {
   return guarded(() => {
@@ -56,7 +58,8 @@ const around = new Set([
 ])
 
 /** The validator reports a mismatch once for each schema around it; only the innermost say something. */
-function problemsOf(errors: readonly OutputUnit[]): string[] {
+function problemsOf(found: readonly OutputUnit[]): string[] {
+  const errors = found.slice(0, ERRORS_MAX)
   const innermost = errors.filter(
     ({ keyword, keywordLocation }) =>
       !around.has(keyword) && !errors.some(other => other.keywordLocation.startsWith(`${keywordLocation}/`)),

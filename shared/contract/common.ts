@@ -7,7 +7,8 @@ export const timestamp = z.iso.datetime({ precision: 3 })
 /** ISO 8601 in a query or body: a date or a date-time, with any offset. Output: epoch milliseconds. */
 export const instant = z.string().transform((text, context) => {
   const ms = /^\d{4}-\d{2}-\d{2}(T|$)/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(ms)) {
+  // PostgreSQL has no year 0, and windows reach 30 days back.
+  if (Number.isNaN(ms) || ms < Date.UTC(1000, 0)) {
     context.addIssue({ code: 'custom', message: 'Invalid date' })
     return z.NEVER
   }

@@ -17,11 +17,14 @@ const group = 'tools'
 
 /** A caller's trace id need not be a UUID of any version: OpenTelemetry's have no version digit. */
 const traceId = z.guid('Invalid uuid').transform(text => text.toLowerCase())
-const parentSpanId = z
-  .string()
-  .min(1)
-  .max(512)
-  .refine(text => !/\0|\p{Surrogate}/u.test(text), { message: 'Text must be well-formed Unicode.' })
+/** PostgreSQL's text takes no NUL. */
+const text = (most: number) =>
+  z
+    .string()
+    .min(1)
+    .max(most)
+    .refine(value => !/\0|\p{Surrogate}/u.test(value), { message: 'Text must be well-formed Unicode.' })
+const parentSpanId = text(512)
 
 export const executeTool = endpoint({
   method: 'POST',
@@ -34,7 +37,7 @@ export const executeTool = endpoint({
     .object({
       arguments: z.record(z.string(), z.unknown()),
       /** Neither alias nor version: `production`. */
-      alias: z.string().min(1).max(64).optional(),
+      alias: text(64).optional(),
       version: z.number().int().min(1).max(MAX_VERSION).optional(),
       /** The trace that the span joins; an unknown id makes the trace. */
       trace: z.object({ traceId, parentSpanId: parentSpanId.nullish() }).nullish(),

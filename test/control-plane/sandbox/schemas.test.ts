@@ -38,6 +38,11 @@ test('each problem names its place', async t => {
   t.match(await problems({ city: 'Oslo', days: [1, 'x'] }), [/^days\.1: .*"string".*"integer"/])
   t.match(await problems({ city: 'Oslo', more: 1 }), ['more: Not allowed.'])
   t.match(await problems('Oslo'), [/"string".*"object"/])
+  const rows = await sandbox.validate(
+    { items: { required: ['a'] } },
+    Array.from({ length: 5_000 }, () => ({})),
+  )
+  t.equal(rows.ok && rows.value.length, 10, 'of thousands the first ten')
   const many = await problems({ city: 1, days: ['a', 'b', 'c', 'd'], units: 'k' })
   t.ok(many.length >= 5 && many.length <= 10, `${many.length} problems`)
 })
@@ -166,6 +171,7 @@ test('hostile schemas and values are contained', async t => {
       JSON.parse('{"properties":{"__proto__":{"type":"string"}}}'),
       JSON.parse('{"__proto__":1}'),
     ],
+    ['half a million wrong rows', { items: { type: 'string' } }, Array.from({ length: 500_000 }, () => 1)],
     ['a deep value', {}, JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)],
   ]
   let longest = 0

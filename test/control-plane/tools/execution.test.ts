@@ -53,6 +53,15 @@ test('without alias and version the production version is executed; both togethe
   const both = await execute(id, {}, { alias: 'staging', version: 1 })
   t.equal(both.status, 400)
   t.same(both.error, { code: 'VALIDATION_ERROR', message: 'Provide at most one of alias or version.' })
+  for (const more of [
+    { alias: 'a\u0000' },
+    { alias: '' },
+    { version: 0 },
+    { version: 1.5 },
+    { version: 3e9 },
+  ]) {
+    t.equal((await execute(id, {}, more)).status, 400, JSON.stringify(more))
+  }
 })
 
 test('a missing tool, alias or version is 404', async t => {

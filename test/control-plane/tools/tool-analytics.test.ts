@@ -85,6 +85,7 @@ test('the window is the last 30 days unless from and to are given; both ends are
   const given = await ask({ from: '2026-03-30T12:00:00Z', to: '2026-03-31T12:00:00.000Z' })
   t.same([given.from, given.to, given.calls], ['2026-03-30T12:00:00.000Z', '2026-03-31T12:00:00.000Z', 2])
   t.equal((await ask({ from: '2026-01-01' })).calls, 4)
+  t.equal((await ask({ from: '1000-01-01', to: '9999-12-31' })).calls, 5)
   t.match(await ask({ to: '2026-03-01' }), {
     from: '2026-01-30T00:00:00.000Z',
     to: '2026-03-01T00:00:00.000Z',
@@ -92,6 +93,7 @@ test('the window is the last 30 days unless from and to are given; both ends are
   })
   for (const [query, message] of [
     [{ from: 'yesterday' }, 'Invalid date'],
+    [{ from: '0000-01-01' }, 'Invalid date'],
     [{ from: '2026-03-02', to: '2026-03-01' }, 'from must not be after to.'],
   ] as const) {
     const { status, error } = await cp.call(toolAnalytics, { as: viewer.personalKey, params: { id }, query })
