@@ -164,10 +164,12 @@ function save(report: Report): void {
 /** `npm run bench -- <name>`; without a name the proxy's. */
 const scenarios: Record<string, () => Promise<void>> = {
   proxy: run,
+  templates: async () => (await import('./templates.js')).benchTemplates(),
   traces: async () => (await import('./traces/scenario.js')).benchTraces(),
 }
 
 const scenario = process.argv.slice(2).find(argument => !argument.startsWith('-')) ?? 'proxy'
 const bench = scenarios[scenario]
-if (bench === undefined) throw new Error(`There is no scenario '${scenario}': ${Object.keys(scenarios).join(', ')}.`)
+if (bench === undefined)
+  throw new Error(`There is no scenario '${scenario}': ${Object.keys(scenarios).join(', ')}.`)
 await bench()

@@ -23,9 +23,14 @@ export class Bounds {
     return new ParseFault(detail, this.line)
   }
 
+  count(nodes: number): void {
+    this.#nodes += nodes
+    if (this.#nodes > NODES_MAX) throw this.fault(`the template has more than ${NODES_MAX} parts`)
+  }
+
   /** Around everything that recurses over the tree. */
   nested<T>(compile: () => T): T {
-    if (++this.#nodes > NODES_MAX) throw this.fault(`the template has more than ${NODES_MAX} parts`)
+    this.count(1)
     if (++this.#nesting > NESTING_MAX)
       throw this.fault(`an expression is nested deeper than ${NESTING_MAX} levels`)
     const compiled = compile()

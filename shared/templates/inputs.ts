@@ -6,7 +6,9 @@ const NOTHING: readonly Value[] = []
 
 /**
  * The variables that a prompt reads, in the order of its inputs, checked to be plain JSON of bounded size: a template
- * walks them without asking again. Others are not looked at. @throws RenderFault
+ * walks them without asking again. Others are not looked at.
+ * @returns undefined where the caller supplies nothing
+ * @throws RenderFault
  */
 export function takeInputs(
   names: readonly string[],
@@ -15,8 +17,14 @@ export function takeInputs(
   if (names.length === 0) return NOTHING
   const check = new Check()
   const inputs: Value[] = []
-  for (const name of names) {
-    const value = Object.hasOwn(variables, name) ? variables[name] : undefined
+  // What JSON.parse makes inherits these names and no other: only they need to be asked for twice.
+  const plain = isPlain(variables)
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at] as string
+    let value = variables[name]
+    if (value !== undefined && (!plain || name in Object.prototype) && !Object.hasOwn(variables, name)) {
+      value = undefined
+    }
     if (typeof value === 'string') check.text(value.length)
     else if (value !== undefined) check.value(value, name, 1)
     inputs.push(value as Value)

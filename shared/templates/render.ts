@@ -9,6 +9,7 @@ import { OUTPUT_MAX_BYTES, SOURCE_MAX_LENGTH } from './limits.js'
 import { parse } from './parse.js'
 import { Run, tooMuchOutput } from './run.js'
 import { Inputs } from './scope.js'
+import type { Value } from './values.js'
 import { readsOf } from './variables.js'
 
 export interface CompiledPrompt {
@@ -17,8 +18,8 @@ export interface CompiledPrompt {
   readonly variables: readonly string[]
   /** Names that the messages look up, in the order of `Run.inputs`: `variables`, and those that a message binds too. */
   readonly inputs: readonly string[]
-  /** Variables without which rendering stops. */
-  readonly required: ReadonlySet<string>
+  /** Places in `inputs` of the variables without which rendering stops, in the order of `variables`. */
+  readonly required: readonly number[]
 }
 
 export interface CompiledMessage {
@@ -52,7 +53,13 @@ export function compilePrompt(messages: readonly PromptMessage[]): CompiledPromp
       throw parseError(error, at)
     }
   })
-  return { messages: compiled, variables: [...variables], inputs: inputs.names, required }
+  const names = [...variables]
+  return {
+    messages: compiled,
+    variables: names,
+    inputs: inputs.names,
+    required: names.filter(name => required.has(name)).map(name => inputs.place(name)),
+  }
 }
 
 /**
@@ -63,12 +70,6 @@ export function renderPrompt(
   prompt: CompiledPrompt,
   variables: Readonly<Record<string, unknown>>,
 ): PromptMessage[] {
-  const missing = prompt.variables.filter(
-    name => prompt.required.has(name) && (!Object.hasOwn(variables, name) || variables[name] === undefined),
-  )
-  if (missing.length > 0) {
-    throw new AppError('TEMPLATE_RENDER_ERROR', `Missing variables: ${missing.join(', ')}.`)
-  }
   const run = new Run(inputsOf(prompt, variables))
   const rendered = prompt.messages.map(({ message, render }, at) => {
     if (render === null) run.written += message.content.length
@@ -79,7 +80,17 @@ export function renderPrompt(
   return rendered
 }
 
-function inputsOf({ inputs }: CompiledPrompt, variables: Readonly<Record<string, unknown>>) {
+function inputsOf(prompt: CompiledPrompt, variables: Readonly<Record<string, unknown>>): readonly Value[] {
+  const inputs = taken(prompt, variables)
+  const missing: string[] = []
+  for (const place of prompt.required) {
+    if (inputs[place] === undefined) missing.push(prompt.inputs[place] as string)
+  }
+  if (missing.length === 0) return inputs
+  throw new AppError('TEMPLATE_RENDER_ERROR', `Missing variables: ${missing.join(', ')}.`)
+}
+
+function taken({ inputs }: CompiledPrompt, variables: Readonly<Record<string, unknown>>) {
   try {
     return takeInputs(inputs, variables)
   } catch (error) {

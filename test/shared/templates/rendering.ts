@@ -10,7 +10,7 @@ export const rendered = (template: string, variables: Record<string, unknown> = 
 
 /** As Jinja renders, which asks for no variable: what is not supplied is undefined. */
 export const renderedAsJinja = (template: string, variables: Record<string, unknown> = {}): string =>
-  renderPrompt({ ...compiled(template), required: new Set() }, variables)[0]?.content ?? ''
+  renderPrompt({ ...compiled(template), required: [] }, variables)[0]?.content ?? ''
 
 export interface Refusal {
   code: string
