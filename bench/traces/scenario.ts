@@ -141,7 +141,10 @@ async function ask({ sized }: Scene, asker: Asker): Promise<Measured[]> {
   return measured
 }
 
-/** Each question a few times more, and what PostgreSQL did the last time: after some turns it keeps a plan. */
+/** After six executions on one connection PostgreSQL may keep a statement's plan; the server has a few connections. */
+const SETTLED = 24
+
+/** Each question a few times more, and what PostgreSQL did the last time. */
 async function addPlans(scene: Scene, measured: Measured[], say: (what: string) => void): Promise<void> {
   const { own, databaseUrl } = scene.store
   if (own === null) return
@@ -153,7 +156,7 @@ async function addPlans(scene: Scene, measured: Measured[], say: (what: string) 
       for (const size of ['large', 'small'] as const) {
         const team = scene.sized[size]
         const path = question.paths(team, await asker.known(team))[0] ?? ''
-        for (let turn = 0; turn < 6; turn++) await asker.get(path, team)
+        for (let turn = 0; turn < SETTLED; turn++) await asker.get(path, team)
         work[size] = await workOf(own.logFile, () => asker.get(path, team))
       }
       const row = measured[place]
