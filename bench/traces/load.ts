@@ -1,5 +1,6 @@
 import { connectSql, inTransaction, type Sql } from '../../control-plane/db/sql.js'
 import { insertFeedback } from '../../control-plane/feedback/queries.js'
+import { foldRollups } from '../../control-plane/traces/fold-rollups.js'
 import { writeSpans } from '../../control-plane/traces/ingest.js'
 import { createPartitionsAhead, WEEK_MS } from '../../control-plane/traces/partitions.js'
 import { feedbackSource } from '../../shared/contract/feedback.js'
@@ -136,9 +137,10 @@ async function judge(
   }
 }
 
-/** As autovacuum leaves tables that nobody writes to any more. */
+/** As the jobs and autovacuum leave tables that nobody writes to any more. */
 export async function settle(databaseUrl: string): Promise<void> {
   const sql = connectSql(databaseUrl, { deadlineMs: 600_000, max: 1, name: 'agh-bench-settle' })
+  await foldRollups(sql)
   await sql.unsafe('vacuum (analyze)')
   await sql.unsafe('checkpoint')
   await sql.end({ timeout: 5 })
