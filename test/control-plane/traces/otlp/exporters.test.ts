@@ -188,8 +188,9 @@ t.test('an exporter that meets 503 keeps its spans and sends them again when it 
   const { cp, ours, origin, options, read } = await setUp(t)
   const stalled = await stallUploads(origin, ours.virtualKey.key ?? '', gateLimits.requests)
   const statuses: number[] = []
-  cp.app.server.on('request', (_request, response) => {
-    response.once('finish', () => statuses.push(response.statusCode))
+  cp.app.server.on('request', (request, response) => {
+    const isExporter = request.headers['user-agent']?.includes('OTel-OTLP-Exporter')
+    if (isExporter) response.once('finish', () => statuses.push(response.statusCode))
   })
   t.teardown(() => stalled.forEach(socket => void socket.destroy()))
   const exporting = instrumented(new ProtobufExporter(options()), agentRun)
@@ -202,24 +203,9 @@ t.test('an exporter that meets 503 keeps its spans and sends them again when it 
 
 /** As many requests as ingestion takes, each of which announces a body and sends none. */
 async function stallUploads(origin: string, key: string, count: number): Promise<Socket[]> {
-  const { port } = new URL(origin)
-  const head = [
-    'POST /api/v1/traces/otlp HTTP/1.1',
-    'host: x',
-    `authorization: Bearer ${key}`,
-    'content-length: 9',
-  ]
-  const sockets = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const socket = connect(Number(port), '127.0.0.1')
-      socket.on('error', () => {})
-      await new Promise(resolve => socket.once('connect', resolve))
-      socket.write(`${head.join('\r\n')}\r\n\r\n`)
-      return socket
-    }),
-  )
-  // Each is let in once its key was looked up.
-  for (let tries = 0; tries < 200; tries++) {
+  const sockets = await Promise.all(Array.from({ length: count }, () => stalledUpload(origin, key)))
+  // Each is let in once its key was looked up; a probe may take the place of one that comes just then.
+  for (let tries = 0; tries < 500; tries++) {
     const probe = await fetch(`${origin}/api/v1/traces/otlp`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -230,6 +216,21 @@ async function stallUploads(origin: string, key: string, count: number): Promise
       return sockets
     }
     await sleep(20)
+    if (tries % 10 === 9) sockets.push(await stalledUpload(origin, key))
   }
   throw new Error('ingestion never filled up')
+}
+
+async function stalledUpload(origin: string, key: string): Promise<Socket> {
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+  socket.on('error', () => {})
+  await new Promise(resolve => socket.once('connect', resolve))
+  const head = [
+    'POST /api/v1/traces/otlp HTTP/1.1',
+    'host: x',
+    `authorization: Bearer ${key}`,
+    'content-length: 9',
+  ]
+  socket.write(`${head.join('\r\n')}\r\n\r\n`)
+  return socket
 }
