@@ -46,8 +46,14 @@ interface Scene {
 }
 
 export async function benchTraces(): Promise<void> {
+  if (!(SPANS >= 20_000)) throw new Error('SPANS is a number of spans, 20000 at least.')
   const scratch = mkdtempSync(join(tmpdir(), 'agh-bench-'))
   chmodSync(scratch, 0o755)
+  // Some gigabytes by then; PostgreSQL stops by itself when this process is gone.
+  process.once('SIGINT', () => {
+    rmSync(scratch, { recursive: true, force: true })
+    process.exit(130)
+  })
   const cleanUp: CleanUp[] = []
   try {
     const store = await openStore(scratch, cleanUp)
