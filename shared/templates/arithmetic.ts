@@ -64,7 +64,7 @@ function remainder(a: number, b: number): number {
 /** From the exact remainder, as Python: `3.0 // 0.1` is 29.0 although `3.0 / 0.1` rounds to 30. */
 function floorDivision(a: number, b: number): number {
   const quotient = (a - remainder(a, b)) / b
-  if (quotient === 0) return a / b < 0 ? -0 : 0
+  if (quotient === 0) return 0 * Math.sign(a / b)
   const floor = Math.floor(quotient)
   return quotient - floor > 0.5 ? floor + 1 : floor
 }

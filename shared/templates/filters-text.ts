@@ -1,4 +1,4 @@
-import { needNumber, textOr, wholeNumber } from './arguments.js'
+import { textOr, wholeNumber } from './arguments.js'
 import { type Builtin, fixed, open } from './builtin.js'
 import { RenderFault } from './fault.js'
 import { replace } from './find.js'
@@ -184,5 +184,3 @@ export function reverse(run: Run, value: Value): Value {
   if (typeof value === 'string') return reversed(run, value)
   return [...run.list(value)].reverse()
 }
-
-export const numberOf = (value: Value) => needNumber(value, 'abs')

@@ -2,7 +2,7 @@ import { RenderFault } from './fault.js'
 import { formatNumber, type NumberFormat } from './format-number.js'
 import { repr, text } from './print.js'
 import type { Run } from './run.js'
-import { dictGet, isDict, isNumber, Tuple, toNumber, typeName, type Value } from './values.js'
+import { dictGet, isDict, isList, isNumber, Tuple, toNumber, typeName, type Value } from './values.js'
 
 const PLACE = /%(?:\(([^()]*)\))?([-+ 0#]*)(\d{1,7}|\*)?(?:\.(\d{0,7}))?([a-zA-Z%])?/g
 
@@ -24,7 +24,7 @@ export function percentFormat(run: Run, format: string, given: Value): string {
     const value = key === undefined ? take() : named(given, key)
     const wide = Number(width ?? 0)
     run.fits(length + wide + Number(precision ?? 0))
-    const shown = place_(run, value, conversion, {
+    const shown = filled(run, value, conversion, {
       flags,
       precision: precision === undefined ? null : Number(precision),
     })
@@ -34,8 +34,11 @@ export function percentFormat(run: Run, format: string, given: Value): string {
     run.fits(length)
     return padded
   })
-  const all = next >= values.length || (next === 0 && isDict(given))
-  if (!all) throw new RenderFault('there are more values than places in the format')
+  // Python asks this of tuples and plain values only: a dict or list may hold more than the format takes.
+  const mayHoldMore = given === undefined || isDict(given) || (isList(given) && !(given instanceof Tuple))
+  if (next < values.length && !(next === 0 && mayHoldMore)) {
+    throw new RenderFault('there are more values than places in the format')
+  }
   return out
 }
 
@@ -46,7 +49,7 @@ function named(given: Value, key: string): Value {
   return value
 }
 
-function place_(
+function filled(
   run: Run,
   value: Value,
   conversion: string,

@@ -19,7 +19,7 @@ const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'
 const PREFIX: Record<number, RegExp> = { 2: /^0b/i, 8: /^0o/i, 16: /^0x/i }
 
 /** Python's `int(text, base)`; null where it raises. */
-export function parseInteger(value: string, base: number): number | null {
+function parseInteger(value: string, base: number): number | null {
   if (value.length > 2_000 || base < 2 || base > 36) return null
   const [, sign = '', digits = ''] = /^([+-]?)(.*)$/s.exec(value.trim().toLowerCase()) ?? []
   const bare = digits.replace(PREFIX[base] ?? /^(?!)/, '').replace(/(?<=[^_])_(?=[^_])/g, '')

@@ -14,7 +14,7 @@ export function text(run: Run, value: Value): string {
 
 /** Python's `repr(value)`: what a value looks like inside a list. */
 export function repr(run: Run, value: Value): string {
-  return new Printer(run).print(value, 0)
+  return new Printer(run).show(value, 0)
 }
 
 class Printer {
@@ -22,12 +22,7 @@ class Printer {
 
   constructor(readonly run: Run) {}
 
-  print(value: Value, depth: number): string {
-    const shown = this.#show(value, depth)
-    return shown
-  }
-
-  #show(value: Value, depth: number): string {
+  show(value: Value, depth: number): string {
     if (value === null) return 'None'
     switch (typeof value) {
       case 'boolean':
@@ -44,23 +39,21 @@ class Printer {
     if (depth >= VALUE_DEPTH_MAX)
       throw new RenderFault(`a value is nested deeper than ${VALUE_DEPTH_MAX} levels`)
     if (isList(value)) return this.#list(value, depth)
-    if (value instanceof Namespace) return `<Namespace ${this.#show(value.fields, depth + 1)}>`
+    if (value instanceof Namespace) return `<Namespace ${this.show(value.fields, depth + 1)}>`
     return this.#dict(this.run.entries(value), depth)
   }
 
   #list(list: readonly Value[], depth: number): string {
     this.run.charge(1 + list.length)
     this.#counted('', list.length * 2)
-    const inner = list.map(item => this.#show(item, depth + 1)).join(', ')
+    const inner = list.map(item => this.show(item, depth + 1)).join(', ')
     if (!(list instanceof Tuple)) return `[${inner}]`
     return list.length === 1 ? `(${inner},)` : `(${inner})`
   }
 
   #dict(entries: [Value, Value][], depth: number): string {
     this.run.charge(1 + entries.length)
-    const shown = entries.map(
-      ([key, item]) => `${this.#show(key, depth + 1)}: ${this.#show(item, depth + 1)}`,
-    )
+    const shown = entries.map(([key, item]) => `${this.show(key, depth + 1)}: ${this.show(item, depth + 1)}`)
     this.#counted('', entries.length * 4)
     return `{${shown.join(', ')}}`
   }

@@ -73,7 +73,7 @@ export class Namespace {
 
 export const isList = (value: Value): value is readonly Value[] => Array.isArray(value)
 
-export function isObject(value: Value): value is JsonObject {
+function isObject(value: Value): value is JsonObject {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -6,29 +6,39 @@ const NAMES = [
   'l',
   'd',
   's',
+  'missing',
   'constructor',
   '__proto__',
   'prototype',
   'toString',
   'valueOf',
+].concat([
   'loop',
-].concat(
-  [
-    'range',
-    'this',
-    'env',
-    'x"y',
-    'a`b',
-    'caller',
-    'super',
-    '$a',
-    'é',
-    'process',
-    'globalThis',
-    'hasOwnProperty',
-  ],
-  ['length', '0', 'items', 'keys', 'then', 'ns', 'self', 'namespace', 'dict', 'import', 'None', 'True'],
-)
+  'this',
+  'env',
+  'process',
+  'globalThis',
+  'hasOwnProperty',
+  'length',
+  'items',
+  'keys',
+  'then',
+  'ns',
+  'self',
+])
+const STRANGE_NAMES = [
+  'x"y',
+  'a`b',
+  '$a',
+  'é',
+  '0',
+  'None',
+  'not',
+  'range',
+  'import',
+  'a\u2028b',
+  'n'.repeat(65),
+]
 const FILTERS = [
   'upper',
   'lower',
@@ -49,13 +59,11 @@ const FILTERS = [
     'truncate(3)',
     'items',
     'trim',
-    'constructor',
     'sum',
-  ],
-  [
-    '__proto__',
     'safe',
     'batch(3)',
+  ],
+  [
     'map("x")',
     'map("upper")',
     'center(50)',
@@ -63,29 +71,41 @@ const FILTERS = [
     'urlencode',
     'unique',
     'title',
+    'round(2)',
+    'groupby("c")',
+    'min',
   ],
   [
-    'round(2)',
-    'dump',
-    'groupby("c")',
     'select("odd")',
     'selectattr("c")',
     'slice(2)',
     'dictsort',
-    'min',
     'max',
-  ],
-  [
     'format(a,b)',
     'wordcount',
     'striptags',
+  ],
+  [
     'float',
     'string',
     'abs',
     'tojson(indent=2)',
     'map(attribute="a.b")',
+    'map("constructor")',
+    'd(a)',
+    'count',
   ],
 )
+const STRANGE_FILTERS = [
+  'constructor',
+  '__proto__',
+  'toString',
+  'dump',
+  'upper(1)',
+  'nope',
+  'join(x=1)',
+  'random',
+]
 const TESTS = [
   'defined',
   'string',
@@ -94,8 +114,10 @@ const TESTS = [
   'even',
   'divisibleby(2)',
   'eq(1)',
-  '__proto__',
-].concat(['none', 'in l', 'not sameas a', 'upper', 'constructor', 'number', 'sequence', 'gt 1'])
+  'none',
+  'in l',
+].concat(['not sameas a', 'upper', 'number', 'sequence', 'gt 1', 'undefined', 'not none'])
+const STRANGE_TESTS = ['__proto__', 'constructor', 'valueOf(2)', 'in', 'even(1)']
 const OPERATORS = [
   '+',
   '-',
@@ -121,50 +143,50 @@ const METHODS = [
   'upper',
   'split',
   'replace',
-  '__proto__',
-  'call',
-  'apply',
-  'bind',
-].concat([
   'format',
   'join',
   'startswith',
   'title',
-  'cycle',
-  'changed',
+].concat(['cycle', 'changed', 'zfill', 'find', 'strip', 'count', 'index'])
+const STRANGE_METHODS = [
+  '__proto__',
+  'call',
+  'apply',
+  'bind',
   'append',
   'constructor',
-  'zfill',
-  'find',
-])
+  'toString',
+  'pop',
+  'update',
+]
 const PIECES = [
   '{% raw %}{{x}}{% endraw %}',
   '{# c #}',
-  '{{',
   '}}',
-  '{%',
   '%}',
+  '{',
+  ' {#- c -#} ',
+  '\ud800',
+  '\u2028',
+  '\0',
+]
+const STRANGE_PIECES = [
+  '{{',
+  '{%',
   '{{-',
   '-}}',
   '{#',
   '{% else %}',
+  '{% include "x" %}',
+  '{% extends x %}',
 ].concat(
   [
-    '{% include "x" %}',
     '{% macro m() %}{% endmacro %}',
     '{% call x() %}{% endcall %}',
-    '{% extends x %}',
     '{% endif %}',
-  ],
-  [
     '{% block b %}{% endblock %}',
-    '{% import "a" as b %}',
-    '{% endfor %}',
-    '{% elif a %}',
-    '\ud800',
-    '\u2028',
-    '\0',
   ],
+  ['{% import "a" as b %}', '{% endfor %}', '{% elif a %}'],
 )
 const ATOMS = [
   '1',
@@ -183,6 +205,8 @@ const ATOMS = [
   '"{}"',
   '10**9',
 ]
+/** One pick in so many is something that templates refuse; most templates should parse all the same. */
+const STRANGE_EVERY = 60
 
 /** A template, mostly one that parses, out of Jinja's grammar and what JavaScript and other templates would add. */
 export class RandomTemplate {
@@ -191,6 +215,12 @@ export class RandomTemplate {
   #pick<T>(items: readonly T[]): T {
     return items[this.chance.between(0, items.length - 1)] as T
   }
+
+  #maybe(ordinary: readonly string[], strange: readonly string[]): string {
+    return this.#pick(this.chance.between(1, STRANGE_EVERY) === 1 ? strange : ordinary)
+  }
+
+  #name = () => this.#maybe(NAMES, STRANGE_NAMES)
 
   text(depth: number): string {
     let out = ''
@@ -214,9 +244,9 @@ export class RandomTemplate {
       case 6:
         return `{% set ${this.#target()} = ${this.expression(2)} %}`
       case 7:
-        return `{% set ${this.#pick(NAMES)} | upper %}${inner()}{% endset %}`
+        return `{% set ${this.#name()} | upper %}${inner()}{% endset %}`
       case 8:
-        return this.#pick(PIECES)
+        return this.#maybe(PIECES, STRANGE_PIECES)
       default:
         return String.fromCharCode(this.chance.between(32, 122))
     }
@@ -238,18 +268,18 @@ export class RandomTemplate {
   }
 
   expression(depth: number): string {
-    if (depth <= 0) return this.#pick([this.#pick(NAMES), this.#pick(NAMES), this.#pick(ATOMS)])
+    if (depth <= 0) return this.#pick([this.#name(), this.#name(), this.#pick(ATOMS)])
     const inner = () => this.expression(depth - 1)
     switch (this.chance.between(0, 17)) {
       case 0:
-        return `${inner()}.${this.#pick(NAMES)}`
+        return `${inner()}.${this.#name()}`
       case 1:
         return `${inner()}[${inner()}]`
       case 2:
-        return `${inner()}(${inner()})`
+        return this.#maybe([`(${inner()})`], [`${inner()}(${inner()})`])
       case 3:
       case 4:
-        return `${inner()}|${this.#pick(FILTERS)}`
+        return `${inner()}|${this.#maybe(FILTERS, STRANGE_FILTERS)}`
       case 5:
         return `(${inner()})`
       case 6:
@@ -264,15 +294,15 @@ export class RandomTemplate {
       case 11:
         return `range(${this.#pick(['3', '10', '100000', '-5', '1,9,0', '0,1e9', 'l', '9000'])})`
       case 12:
-        return `${inner()} is ${this.#pick(TESTS)}`
+        return `${inner()} is ${this.#maybe(TESTS, STRANGE_TESTS)}`
       case 13:
         return `not ${inner()}`
       case 14:
-        return `${inner()}.${this.#pick(METHODS)}(${this.expression(0)})`
+        return `${inner()}.${this.#maybe(METHODS, STRANGE_METHODS)}(${this.expression(0)})`
       case 15:
         return `${inner()}[${this.#pick(['1:', ':-1', '::-1', '::0', 'a:b', ':'])}]`
       default:
-        return this.#pick(NAMES)
+        return this.#name()
     }
   }
 }
