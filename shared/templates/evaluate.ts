@@ -19,6 +19,7 @@ export function compileTemplate(template: Template, inputs: Inputs): RenderMessa
   const body = new StatementCompiler(new Scope(slots, inputs, null), bounds).block(template.body)
   return run => {
     run.out = ''
+    run.line = 1
     run.slots = slots.count === 0 ? [] : new Array<typeof UNSET>(slots.count).fill(UNSET)
     body(run)
     run.written += run.out.length
