@@ -14,6 +14,12 @@ export interface Reply {
   isSpent: boolean
 }
 
+/** What a worker says when it can take jobs. */
+export interface Ready {
+  /** For a ThreadClock. */
+  thread: string | null
+}
+
 export interface WorkerSettings {
   /** How long a transform may run between two looks at the clock; a single slow built-in is left to the wall clock. */
   interruptMs: number

@@ -8,6 +8,7 @@ import {
   type QuickJSWASMModule,
 } from 'quickjs-emscripten-core'
 import type { Outcome } from './messages.js'
+import type { ThreadClock } from './thread-clock.js'
 
 /** Node has it; the types of plain ECMAScript do not. */
 declare const WebAssembly: {
@@ -57,8 +58,8 @@ export class TransformEngine {
    *
    * A runtime of its own for each call: nothing that one author's code does to its globals is there for the next.
    */
-  run(source: string, input: string | null, interruptMs: number): Outcome {
-    const clock = new Clock(interruptMs)
+  run(source: string, input: string | null, limit: ThreadClock): Outcome {
+    const clock = new Clock(limit)
     try {
       const runtime = this.#module.newRuntime()
       runtime.setMemoryLimit(HEAP_BYTES)
@@ -80,17 +81,23 @@ export class TransformEngine {
   }
 }
 
+/** Looked at between bytecodes, thousands of times a second: the limit is asked when it may be over. */
 class Clock {
-  readonly #until: number
+  readonly #limit: ThreadClock
   readonly text: string
+  #askAgainMs: number
 
-  constructor(ms: number) {
-    this.#until = Date.now() + ms
-    this.text = `It ran longer than ${ms} ms.`
+  constructor(limit: ThreadClock) {
+    this.#limit = limit
+    this.text = `It ran longer than ${limit.limitMs} ms.`
+    this.#askAgainMs = performance.now() + limit.leftMs()
   }
 
   isOver(): boolean {
-    return Date.now() > this.#until
+    if (performance.now() < this.#askAgainMs) return false
+    const leftMs = this.#limit.leftMs()
+    this.#askAgainMs = performance.now() + leftMs
+    return leftMs === 0
   }
 }
 

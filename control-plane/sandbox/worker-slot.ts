@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import type { Job, Outcome, Reply, WorkerSettings } from './messages.js'
+import type { Job, Outcome, Ready, Reply, WorkerSettings } from './messages.js'
+import { ThreadClock } from './thread-clock.js'
 
 /** Megabytes. The engine's own memory is outside of these, and capped by itself. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8, stackSizeMb: 4 }
@@ -20,6 +21,7 @@ export class WorkerSlot {
   readonly #wallMs: number
   readonly #ready: Promise<void>
   #settle: ((finished: Finished) => void) | null = null
+  #thread: string | null = null
 
   constructor(settings: WorkerSettings & { wallMs: number }) {
     this.#wallMs = settings.wallMs
@@ -47,10 +49,13 @@ export class WorkerSlot {
   run(job: Job): Promise<Finished> {
     return new Promise(settle => {
       this.#worker.ref()
+      const clock = new ThreadClock(this.#wallMs, this.#thread)
       const over = () => this.#end(`It ran longer than ${this.#wallMs} ms.`)
-      let timer = setTimeout(() => {
-        timer = setTimeout(over, LAST_LOOK_MS)
-      }, this.#wallMs)
+      const look = () => {
+        const leftMs = clock.leftMs()
+        timer = leftMs > 0 ? setTimeout(look, leftMs) : setTimeout(over, LAST_LOOK_MS)
+      }
+      let timer = setTimeout(look, this.#wallMs)
       this.#settle = finished => {
         clearTimeout(timer)
         this.#settle = null
@@ -72,9 +77,10 @@ export class WorkerSlot {
         reject(new Error('a sandbox worker did not start in time'))
         void this.#worker.terminate()
       }, READY_WITHIN_MS)
-      this.#worker.on('message', (message: Reply | 'ready') => {
-        if (message === 'ready') {
+      this.#worker.on('message', (message: Reply | Ready) => {
+        if ('thread' in message) {
           clearTimeout(late)
+          this.#thread = message.thread
           resolve()
         } else {
           this.#settle?.({ outcome: message.outcome, isAlive: !message.isSpent })

@@ -9,8 +9,8 @@ const rows = Array.from({ length: 30 }, (_, n) => ({ id: `id ${n}`, n, pad: 'x'.
 const expected = rows.filter(row => row.n % 2 === 0).map(row => row.id)
 
 /** Alone on a machine: 165 ms, 12 ms and 60 MB. A busy one must pass as well. */
-const LONGEST_MS = 1_500
-const LOOP_DELAY_MS = 500
+const LONGEST_MS = 5_000
+const LOOP_DELAY_MS = 2_000
 const GROWTH_MB = 250
 
 test('52 attacks are contained, each within its time, and the next honest call works', async t => {

@@ -195,10 +195,7 @@ test('what goes wrong on the way is told apart', async t => {
     await codeOf(callUrl(rulesFor([], resolving()), request('http://nowhere.example/'), nobody)),
     'dns_failure',
   )
-  t.equal(
-    await codeOf(callUrl(local, request(`https://127.0.0.1:${closed.port}/`), nobody)),
-    'tls_failure',
-  )
+  t.equal(await codeOf(callUrl(local, request(`https://127.0.0.1:${closed.port}/`), nobody)), 'tls_failure')
   t.equal(await call(closed.port, AbortSignal.timeout(50)), 'client_disconnected')
 })
 
