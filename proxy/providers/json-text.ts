@@ -1,7 +1,10 @@
 /**
- * Walks over JSON as text, for the two places where parsing a body would cost more than the whole rest of a call: the
+ * Walks over JSON as bytes, for the two places where parsing a body would cost more than the whole rest of a call: the
  * client's request, whose model is replaced in its own bytes, and the provider's answer, whose usage is read in passing.
- * Strings are skipped by indexOf, which is a memchr. Every function takes an offset and gives an offset.
+ * Every function takes an offset and gives an offset. Bytes above 127 are inside of strings, so UTF-8 needs no decoding.
+ *
+ * Bytes, not a latin1 string: V8 knows strings in more shapes than its inline caches hold, and with every shape seen
+ * `text.charCodeAt` becomes a look-up by name: 60 of 418 thousand instructions of a call.
  */
 export const QUOTE = 34
 export const COMMA = 44
@@ -12,33 +15,60 @@ export const CLOSE_BRACE = 125
 export const OPEN_BRACKET = 91
 export const CLOSE_BRACKET = 93
 
-const isSpace = (code: number) => code === 32 || code === 10 || code === 13 || code === 9
+/** A string that is longer is skipped by memchr, which costs some 60 ns to call and then next to nothing. */
+const LONG_STRING = 48
 
-export function skipSpace(text: string, from: number): number {
+const isSpace = (code: number | undefined) => code === 32 || code === 10 || code === 13 || code === 9
+
+export function skipSpace(bytes: Buffer, from: number): number {
   let at = from
-  while (isSpace(text.charCodeAt(at))) at++
+  while (at < bytes.length && isSpace(bytes[at])) at++
   return at
 }
 
+/** The byte at an offset; 0, which JSON does not have, behind the end. */
+export const byteAt = (bytes: Buffer, at: number): number => (at < bytes.length ? (bytes[at] as number) : 0)
+
+/** Whether the text, of ASCII characters, stands at an offset. */
+export function standsAt(bytes: Buffer, at: number, text: Buffer): boolean {
+  if (at + text.length > bytes.length) return false
+  for (let index = 0; index < text.length; index++) {
+    if (bytes[at + index] !== text[index]) return false
+  }
+  return true
+}
+
 /** @returns the offset behind the string that opens at `from - 1`, or -1. */
-export function stringEnd(text: string, from: number): number {
+export function stringEnd(bytes: Buffer, from: number): number {
+  const near = Math.min(bytes.length, from + LONG_STRING)
+  let at = from
+  while (at < near) {
+    const code = bytes[at]
+    if (code === QUOTE) return at + 1
+    at += code === BACKSLASH ? 2 : 1
+  }
+  return longStringEnd(bytes, at)
+}
+
+/** @param from inside of a string, not behind a backslash. */
+function longStringEnd(bytes: Buffer, from: number): number {
   for (let at = from; ; ) {
-    const quote = text.indexOf('"', at)
+    const quote = bytes.indexOf(QUOTE, at)
     if (quote < 0) return -1
     let slashes = 0
-    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++
+    while (quote - slashes > from && bytes[quote - 1 - slashes] === BACKSLASH) slashes++
     if (slashes % 2 === 0) return quote + 1
     at = quote + 1
   }
 }
 
 /** @returns the offset behind the value that starts at `from`, or -1 when the text ends before it. */
-export function valueEnd(text: string, from: number): number {
+export function valueEnd(bytes: Buffer, from: number): number {
   let depth = 0
-  for (let at = from; at < text.length; ) {
-    const code = text.charCodeAt(at)
+  for (let at = from; at < bytes.length; ) {
+    const code = bytes[at] as number
     if (code === QUOTE) {
-      at = stringEnd(text, at + 1)
+      at = stringEnd(bytes, at + 1)
       if (at < 0 || depth === 0) return at
       continue
     }

@@ -1,6 +1,7 @@
 import { BrokenAnswer, type Completion } from './adapter.js'
 import {
   BACKSLASH,
+  byteAt,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
@@ -9,6 +10,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
   skipSpace,
+  standsAt,
   stringEnd,
   valueEnd,
 } from './json-text.js'
@@ -19,6 +21,11 @@ import { asList, asObject, asText, isObject, type Json, parseJson } from './wire
 const TAIL_BYTES = 2048
 /** `choices` follows id, object, created and model; providers with more before it take the slow way. */
 const HEAD_BYTES = 512
+
+const CHOICES = Buffer.from('"choices"')
+const USAGE = Buffer.from('"usage"')
+const FINISH_REASON = Buffer.from('"finish_reason"')
+const NULL = Buffer.from('null')
 
 /**
  * A plain answer. Parsing the body is what costs most of a call's CPU after the sockets (40 µs per 100 KB), so the body
@@ -58,29 +65,27 @@ function parsed(body: Buffer): Completion {
 
 /** @returns null when anything is unusual. Takes for granted only that a body which opens and closes as JSON is JSON. */
 function glanced(body: Buffer): Completion | null {
-  const { length } = body
-  if (!opensWithChoices(body.toString('latin1', 0, Math.min(length, HEAD_BYTES)))) return null
-  const tailStart = Math.max(0, length - TAIL_BYTES)
-  const tail = body.toString('latin1', tailStart, length)
-  const key = tail.lastIndexOf('"usage"')
-  const open = keyValue(tail, key, 7)
-  if (open < 0 || tail.charCodeAt(open) !== OPEN_BRACE) return null
-  const close = valueEnd(tail, open)
-  if (close < 0 || !closesTopLevel(tail, close)) return null
+  if (!opensWithChoices(body)) return null
+  const floor = Math.max(0, body.length - TAIL_BYTES)
+  const key = lastAt(body, USAGE, body.length, floor)
+  const open = keyValue(body, key, USAGE.length)
+  if (open < 0 || byteAt(body, open) !== OPEN_BRACE) return null
+  const close = valueEnd(body, open)
+  if (close < 0 || !closesTopLevel(body, close)) return null
 
-  const reason = finishReason(tail, key)
+  const reason = finishReason(body, key, floor)
   if (reason === undefined) return null
   // One character a byte is right for counts; what is written anew is read as the UTF-8 that it is.
-  const tokens = bucketsOf(parseJson(tail.slice(open, close)))
+  const tokens = bucketsOf(parseJson(body.toString('latin1', open, close)))
   if (tokens === null) return null
   if (tokens.cacheRead === 0) return new OpenAiCompletion(body, tokens, reason)
-  const usage = parseJson(body.toString('utf8', tailStart + open, tailStart + close))
+  const usage = parseJson(body.toString('utf8', open, close))
   const shown = withCachedTokens(usage as Json)
   if (shown === null) return new OpenAiCompletion(body, tokens, reason)
   const bytes = Buffer.concat([
-    body.subarray(0, tailStart + open),
+    body.subarray(0, open),
     Buffer.from(JSON.stringify(shown)),
-    body.subarray(tailStart + close),
+    body.subarray(close),
   ])
   return new OpenAiCompletion(bytes, tokens, reason)
 }
@@ -89,61 +94,85 @@ function glanced(body: Buffer): Completion | null {
  * @param before where the key of usage starts: the choices must end just before it.
  * @returns the last choice's reason, null when it has none, undefined when there is no telling.
  */
-function finishReason(tail: string, before: number): string | null | undefined {
-  const at = keyValue(tail, tail.lastIndexOf('"finish_reason"', before), 15)
-  const end = at < 0 ? -1 : valueEnd(tail, at)
-  if (end < 0 || !/^[^[\]{}]*\}\s*\]\s*,\s*$/.test(tail.slice(end, before))) return undefined
-  if (tail.startsWith('null', at)) return null
-  const reason = tail.slice(at + 1, end - 1)
-  return tail.charCodeAt(at) === QUOTE && /^[a-z_]+$/i.test(reason) ? reason : undefined
+function finishReason(body: Buffer, before: number, floor: number): string | null | undefined {
+  const at = keyValue(body, lastAt(body, FINISH_REASON, before, floor), FINISH_REASON.length)
+  const end = at < 0 ? -1 : valueEnd(body, at)
+  if (end < 0 || !closesChoices(body, end, before)) return undefined
+  if (standsAt(body, at, NULL)) return null
+  if (byteAt(body, at) !== QUOTE) return undefined
+  const reason = body.toString('latin1', at + 1, end - 1)
+  return /^[a-z_]+$/i.test(reason) ? reason : undefined
+}
+
+/** Whether from here on only the rest of a choice comes, with plain members, and then `}`, `]` and a comma. */
+function closesChoices(body: Buffer, from: number, before: number): boolean {
+  let at = from
+  for (; at < before; at++) {
+    const code = body[at]
+    if (code === CLOSE_BRACE) break
+    if (code === OPEN_BRACE || code === OPEN_BRACKET || code === CLOSE_BRACKET) return false
+  }
+  at = skipSpace(body, at + 1)
+  if (byteAt(body, at) !== CLOSE_BRACKET) return false
+  at = skipSpace(body, at + 1)
+  return byteAt(body, at) === COMMA && skipSpace(body, at + 1) === before
+}
+
+/** The last place of a text that begins at `floor` or later and ends at `end` or before, or -1. */
+function lastAt(body: Buffer, text: Buffer, end: number, floor: number): number {
+  for (let at = end - text.length; at >= floor; at--) {
+    if (body[at] === QUOTE && standsAt(body, at, text)) return at
+  }
+  return -1
 }
 
 /**
  * `"name"` with plain quotes cannot stand inside a JSON string, where every quote has a backslash before it: the first
  * quote is checked for one, the last follows the name. With a colon behind it, it is a key.
  *
- * @param key offset of the opening quote. `length`: of the name with its quotes.
- * @returns the offset of the value's first character, or -1. An offset of 0 hides what precedes: -1 too.
+ * @param key offset of the opening quote, or -1. `length`: of the name with its quotes.
+ * @returns the offset of the value's first character, or -1.
  */
-function keyValue(text: string, key: number, length: number): number {
-  if (key <= 0 || text.charCodeAt(key - 1) === BACKSLASH) return -1
-  const colon = skipSpace(text, key + length)
-  return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : -1
+function keyValue(body: Buffer, key: number, length: number): number {
+  if (key <= 0 || body[key - 1] === BACKSLASH) return -1
+  const colon = skipSpace(body, key + length)
+  return byteAt(body, colon) === COLON ? skipSpace(body, colon + 1) : -1
 }
 
 /** Whether what follows a member's value closes one object, and then the text: the member is a top-level one. */
-function closesTopLevel(text: string, from: number): boolean {
+function closesTopLevel(body: Buffer, from: number): boolean {
   let depth = 1
-  for (let at = from; at < text.length; at++) {
-    const code = text.charCodeAt(at)
+  for (let at = from; at < body.length; at++) {
+    const code = body[at]
     if (code === QUOTE) {
-      const end = stringEnd(text, at + 1)
+      const end = stringEnd(body, at + 1)
       if (end < 0) return false
       at = end - 1
     } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
     else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-      if (--depth === 0) return code === CLOSE_BRACE && skipSpace(text, at + 1) === text.length
+      if (--depth === 0) return code === CLOSE_BRACE && skipSpace(body, at + 1) === body.length
     }
   }
   return false
 }
 
-/** Whether `choices` is a top-level array that begins in this text. */
-function opensWithChoices(head: string): boolean {
-  let at = skipSpace(head, 0)
-  if (head.charCodeAt(at++) !== OPEN_BRACE) return false
-  for (;;) {
-    at = skipSpace(head, at)
-    if (head.charCodeAt(at) === COMMA) at = skipSpace(head, at + 1)
-    if (head.charCodeAt(at) !== QUOTE) return false
-    const isChoices = head.startsWith('"choices"', at)
-    const keyEnd = stringEnd(head, at + 1)
+/** Whether `choices` is a top-level array that begins near the start of the body. */
+function opensWithChoices(body: Buffer): boolean {
+  let at = skipSpace(body, 0)
+  if (byteAt(body, at++) !== OPEN_BRACE) return false
+  while (at < HEAD_BYTES) {
+    at = skipSpace(body, at)
+    if (byteAt(body, at) === COMMA) at = skipSpace(body, at + 1)
+    if (byteAt(body, at) !== QUOTE) return false
+    const isChoices = standsAt(body, at, CHOICES)
+    const keyEnd = stringEnd(body, at + 1)
     if (keyEnd < 0) return false
-    const colon = skipSpace(head, keyEnd)
-    if (head.charCodeAt(colon) !== COLON) return false
-    at = skipSpace(head, colon + 1)
-    if (isChoices) return head.charCodeAt(at) === OPEN_BRACKET
-    at = valueEnd(head, at)
+    const colon = skipSpace(body, keyEnd)
+    if (byteAt(body, colon) !== COLON) return false
+    at = skipSpace(body, colon + 1)
+    if (isChoices) return byteAt(body, at) === OPEN_BRACKET
+    at = valueEnd(body, at)
     if (at < 0) return false
   }
+  return false
 }
