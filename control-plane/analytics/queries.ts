@@ -38,7 +38,9 @@ export async function sumSpans(
   const pieces =
     question.groupBy === 'session' ? sessionPieces(sql, question, parts) : rollupPieces(sql, question, parts)
   const rows = await sql<(Omit<GroupSums, 'bars'> & { bars: string | null })[]>`
-    with pieces as materialized (${pieces}),
+    with pieces (
+      key, requests, errors, prompt_tokens, completion_tokens, total_tokens, cost_nano, buckets, counts, sums
+    ) as materialized (${pieces}),
     latencies as (
       select key, json_agg(json_build_array(bucket, n, us)) as bars from (
         select key, bucket, sum(n) as n, sum(us) as us

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { readAnalytics } from '../../shared/contract/analytics.js'
+import { withOwnPlans } from '../db/own-plans.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { windowBounds } from '../traces/filter-queries.js'
@@ -17,7 +18,7 @@ export function registerAnalytics(app: FastifyInstance, deps: Deps): void {
       kind: query.kind ?? null,
       model: model === '' ? null : model,
     }
-    const groups = await sumSpans(deps.sql, question, hourParts(fromMs, toMs))
+    const groups = await withOwnPlans(deps.sql, tx => sumSpans(tx, question, hourParts(fromMs, toMs)))
     return {
       from: new Date(fromMs).toISOString(),
       to: new Date(toMs).toISOString(),

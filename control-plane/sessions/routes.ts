@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { listSessions, readSession, type SessionSummary } from '../../shared/contract/sessions.js'
 import { notFound } from '../../shared/errors/app-error.js'
 import { usdFromNano } from '../../shared/money/nano.js'
+import { withOwnPlans } from '../db/own-plans.js'
 import { inSnapshot } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
@@ -16,10 +17,12 @@ export function registerSessions(app: FastifyInstance, deps: Deps): void {
   route(app, deps, listSessions, async ({ query, principal }) => {
     const { page, limit } = query
     const q = query.q?.trim() ?? ''
-    const { rows, total } = await listSessionRows(
-      deps.sql,
-      { teamId: principal.teamId, bounds: windowBounds(query, deps.now()), q: q === '' ? null : q },
-      { limit, offset: (page - 1) * limit },
+    const { rows, total } = await withOwnPlans(deps.sql, tx =>
+      listSessionRows(
+        tx,
+        { teamId: principal.teamId, bounds: windowBounds(query, deps.now()), q: q === '' ? null : q },
+        { limit, offset: (page - 1) * limit },
+      ),
     )
     return { data: rows.map(summaryOf), total, page, limit }
   })

@@ -52,12 +52,17 @@ export function traceConditions(
   return text === null ? conditions : [...conditions, text.condition]
 }
 
-/** The same without the text search, which alone reads spans. */
+/**
+ * The same without the text search, which alone reads spans.
+ *
+ * @param versionIds of `prompt_id`, for a caller who has looked them up: then an index finds their traces.
+ */
 export function rowConditions(
   sql: Sql,
   teamId: string,
   filters: TraceFilters,
   metadata: readonly [string, string][],
+  versionIds?: readonly string[],
 ): Fragment[] {
   const conditions: Fragment[] = []
   const where = <V>(value: V | undefined, condition: (value: V) => Fragment) => {
@@ -69,10 +74,15 @@ export function rowConditions(
   where(filters.session_id, session => sql`t.session_id = ${session}`)
   where(filters.model, model => sql`t.models @> array[${model}]::text[]`)
   where(filters.prompt_version_id, id => sql`t.prompt_version_ids @> array[${id.toLowerCase()}]::text[]`)
-  where(
-    filters.prompt_id,
-    id => sql`t.prompt_version_ids && array(
-      select v.id::text from prompt_versions v where v.team_id = ${teamId} and v.prompt_id = ${id})`,
+  where(filters.prompt_id, id =>
+    versionIds === undefined
+      ? sql`t.prompt_version_ids && array(
+      select v.id::text from prompt_versions v where v.team_id = ${teamId} and v.prompt_id = ${id})`
+      : sql`t.prompt_version_ids && ${versionIds as string[]}::text[]
+          and t.terms && ${termArray(
+            sql,
+            versionIds.map(id => termOf(teamId, 'prompt_version', id)),
+          )}`,
   )
   where(filters.error_type, type => sql`t.error_types @> array[${type}]::text[]`)
   where(filters.error_code, code => sql`t.error_codes @> array[${code}]::text[]`)
@@ -83,7 +93,11 @@ export function rowConditions(
   where(filters.min_tokens, least => sql`t.total_tokens >= ${least}::bigint`)
   where(filters.has_warning, wanted => (wanted ? sql`t.warning_count > 0` : sql`t.warning_count = 0`))
   for (const [key, value] of metadata) conditions.push(holdsPair(sql, key, value))
-  return [...conditions, ...termConditions(sql, teamId, filters, metadata), ...boundConditions(sql, filters)]
+  return [
+    ...conditions,
+    ...termConditions(sql, teamId, filters, metadata),
+    ...boundConditions(sql, teamId, filters),
+  ]
 }
 
 /** What the index on `traces.terms` narrows down; the conditions on the columns themselves stand beside it. */
@@ -102,32 +116,40 @@ function termConditions(
       id === undefined ? [] : termOf(teamId, 'prompt_version', id.toLowerCase()),
     ),
   ]
-  const array = (terms: readonly number[]) => sql`${`{${terms.join(',')}}`}::text::bigint[]`
-  const conditions = all.length === 0 ? [] : [sql`t.terms @> ${array(all)}`]
+  const conditions = all.length === 0 ? [] : [sql`t.terms @> ${termArray(sql, all)}`]
   for (const [key, value] of metadata) {
     // 5.0 is the number 5.
     const texts = typedForms.test(value) ? [value, String(JSON.parse(value))] : [value]
-    conditions.push(sql`t.terms && ${array(texts.map(text => metadataTerm(teamId, key, text)))}`)
+    conditions.push(
+      sql`t.terms && ${termArray(
+        sql,
+        texts.map(text => metadataTerm(teamId, key, text)),
+      )}`,
+    )
   }
   return conditions
 }
 
+const termArray = (sql: Sql, terms: readonly number[]) => sql`${`{${terms.join(',')}}`}::text::bigint[]`
+
 /** Scores and ratings: one of the trace's own lies within the bounds; a trace without any never matches. */
-function boundConditions(sql: Sql, filters: TraceFilters): Fragment[] {
+function boundConditions(sql: Sql, teamId: string, filters: TraceFilters): Fragment[] {
   const { min_score, max_score, min_rating, max_rating } = filters
   const between = (column: Fragment, least: number | undefined, most: number | undefined) => sql`
     ${least === undefined ? sql`` : sql`and ${column} >= ${least}::double precision`}
     ${most === undefined ? sql`` : sql`and ${column} <= ${most}::double precision`}`
   const conditions: Fragment[] = []
   if (min_score !== undefined || max_score !== undefined) {
-    conditions.push(sql`(t.team_id, t.id) in (
-      select scored.team_id, scored.trace_id from trace_scores scored
-      where scored.score is not null ${between(sql`scored.score`, min_score, max_score)})`)
+    conditions.push(sql`(t.received_at, t.id) in (
+      select scored.trace_received_at, scored.trace_id from trace_scores scored
+      where scored.team_id = ${teamId} and scored.score is not null
+        ${between(sql`scored.score`, min_score, max_score)})`)
   }
   if (min_rating !== undefined || max_rating !== undefined) {
-    conditions.push(sql`exists (
-      select from feedback rated where rated.team_id = t.team_id and rated.trace_id = t.id
-        and rated.rating is not null ${between(sql`rated.rating`, min_rating, max_rating)})`)
+    conditions.push(sql`(t.received_at, t.id) in (
+      select rated.trace_received_at, rated.trace_id from feedback rated
+      where rated.team_id = ${teamId} and rated.rating is not null
+        ${between(sql`rated.rating`, min_rating, max_rating)})`)
   }
   return conditions
 }

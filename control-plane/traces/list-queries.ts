@@ -15,9 +15,6 @@ export interface TraceQuestion {
   search: TextSearch | null
 }
 
-/** Counting on would read the texts of every trace that holds a common word. */
-const MOST_COUNTED_BY_TEXT = 10_000
-
 // Traces of one write share a receipt time; among them the one that started last is the newest.
 const newestFirst = (sql: Sql) => sql`t.received_at desc, t.started_at desc, t.id desc`
 
@@ -39,13 +36,14 @@ export async function listTraceRows(
     order by ${newestFirst(sql)} limit ${page.limit} offset ${page.offset}`
 }
 
-/** How many there are on all pages; with a text search at most 10,000 are counted. */
-export async function countTraces(sql: Sql, question: TraceQuestion): Promise<number> {
+/** How many there are on all pages. @param most counting stops there. */
+export async function countTraces(sql: Sql, question: TraceQuestion, most?: number): Promise<number> {
   const { search } = question
+  const limit = most === undefined ? sql`` : sql`limit ${most}`
   const matching =
     search === null
-      ? sql`select from traces t where ${matches(sql, question)}`
-      : sql`select from ${candidates(sql, question)} and ${search.holds} limit ${MOST_COUNTED_BY_TEXT}`
+      ? sql`select from traces t where ${matches(sql, question)} ${limit}`
+      : sql`select from ${candidates(sql, question)} and ${search.holds} ${limit}`
   const [row] = await sql<{ total: number }[]>`
     select count(*)::double precision as total from (${matching}) matching`
   return row?.total ?? 0
@@ -101,4 +99,11 @@ export async function countByFacets(
     select (coalesce(sum(traces), 0) + ${read(parts.added)} - ${read(parts.removed)})::double precision as total
     from (${counts.reduce((all, count) => sql`${all} union all ${count}`)}) counts`
   return row?.total ?? 0
+}
+
+/** The versions of a prompt, also of a deleted one. */
+export async function listVersionIds(sql: Sql, teamId: string, promptId: string): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    select id from prompt_versions where team_id = ${teamId} and prompt_id = ${promptId}`
+  return rows.map(row => row.id)
 }

@@ -9,6 +9,7 @@ import {
   type TraceFilters,
 } from '../../shared/contract/traces.js'
 import { notFound } from '../../shared/errors/app-error.js'
+import { withOwnPlans } from '../db/own-plans.js'
 import { inSnapshot, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { feedbackOf } from '../feedback/feedback.js'
@@ -16,10 +17,11 @@ import { route } from '../http/route.js'
 import { listFacets } from './facet-queries.js'
 import { facetsOf, metadataPairs, rowConditions, windowBounds } from './filter-queries.js'
 import { hourParts } from './hour-parts.js'
-import { countByFacets, countTraces, listTraceRows } from './list-queries.js'
+import { countByFacets, countTraces, listTraceRows, listVersionIds } from './list-queries.js'
 import { jsonObject, spanOf, traceRowOf } from './present.js'
 import { findTrace, findTraceOwner, listSpans } from './queries.js'
 import { textSearch } from './search-queries.js'
+import { searchTraces } from './search-traces.js'
 import type { Dimension } from './trace-facets.js'
 
 export function registerTraces(app: FastifyInstance, deps: Deps): void {
@@ -32,7 +34,9 @@ export function registerTraces(app: FastifyInstance, deps: Deps): void {
   route(app, deps, readFacets, async ({ query, principal }) => {
     const bounds = windowBounds(query, deps.now())
     const parts = hourParts(bounds.fromMs, bounds.toMs)
-    const counts = await listFacets(deps.sql, principal.teamId, Object.values(facetNames), parts, MAX_FACETS)
+    const counts = await withOwnPlans(deps.sql, tx =>
+      listFacets(tx, principal.teamId, Object.values(facetNames), parts, MAX_FACETS),
+    )
     const valuesOf = (dimension: Dimension): Facet =>
       counts.filter(row => row.dimension === dimension).map(({ value, count }) => ({ value, count }))
     return {
@@ -79,17 +83,25 @@ async function pageOfTraces(
   { page, limit }: { page: number; limit: number },
 ) {
   const metadata = metadataPairs(query)
+  const versionIds = query.prompt_id === undefined ? [] : await listVersionIds(sql, teamId, query.prompt_id)
+  const bounds = windowBounds(query, now())
   const question = {
     teamId,
-    bounds: windowBounds(query, now()),
-    conditions: rowConditions(sql, teamId, query, metadata),
+    bounds,
+    conditions: rowConditions(sql, teamId, query, metadata, versionIds),
     search: textSearch(sql, query),
   }
+  const offset = (page - 1) * limit
+  if (question.search !== null) {
+    return withOwnPlans(sql, tx => searchTraces(tx, question, { limit, offset }, now()))
+  }
   const facets = facetsOf(query, metadata)
-  const parts = hourParts(question.bounds.fromMs, question.bounds.toMs)
+  const parts = hourParts(bounds.fromMs, bounds.toMs)
   const [rows, total] = await Promise.all([
-    listTraceRows(sql, question, { limit, offset: (page - 1) * limit }),
-    facets === null ? countTraces(sql, question) : countByFacets(sql, question, facets, parts),
+    withOwnPlans(sql, tx => listTraceRows(tx, question, { limit, offset })),
+    withOwnPlans(sql, tx =>
+      facets === null ? countTraces(tx, question) : countByFacets(tx, question, facets, parts),
+    ),
   ])
   return { rows, total }
 }
