@@ -14,6 +14,11 @@ create index traces_by_term on traces using gin (terms);
 -- Distinct names of its spans, at most 1,000.
 alter table traces add column span_names text[] not null default '{}';
 
+-- What analytics by session adds up: the start of its last span, and the latencies of its spans as bucket, count and sum,
+-- one after the other (control-plane/traces/latency.ts).
+alter table traces add column last_started_at timestamptz(3);
+alter table traces add column latencies bigint[] not null default '{}';
+
 -- The newest traces of a session, and when it began and ended.
 drop index traces_by_session;
 create index traces_by_session on traces (team_id, session_id, started_at) where session_id is not null;
@@ -31,6 +36,24 @@ create function merge_terms(held bigint[], added bigint[]) returns bigint[] lang
   select case
     when held @> added or cardinality(held) > 8000 then held
     else array(select distinct term from unnest(held || added) as term order by 1)
+  end
+$$;
+
+-- Histograms in one array, bucket, count and sum after each other, as rows.
+create function bars_of(latencies bigint[]) returns table (bucket bigint, n bigint, s bigint)
+  language sql immutable rows 5 as $$
+  select latencies[i], latencies[i + 1], latencies[i + 2] from generate_series(1, cardinality(latencies), 3) as i
+$$;
+
+create function merge_latencies(held bigint[], added bigint[]) returns bigint[] language sql immutable as $$
+  select case
+    when added = '{}' then held
+    when held = '{}' then added
+    else array(
+      select value from (
+        select bucket, array[bucket, sum(n)::bigint, sum(s)::bigint] as bar from bars_of(held || added) group by bucket
+      ) bars, unnest(bar) with ordinality as part(value, place)
+      order by bucket, place)
   end
 $$;
 

@@ -28,7 +28,8 @@ export interface GroupSums {
 
 /**
  * Sums of a team's spans from the rollups; spans themselves are read for the parts of an hour at the ends of the
- * window. By session, which no rollup knows because a trace may change its session, they are read for all of it.
+ * window. By session, which no rollup knows because a trace may change it, from the traces; spans in no session are
+ * left out then.
  */
 export async function sumSpans(
   sql: Sql,
@@ -86,12 +87,45 @@ function rollupPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): 
     union all ${spanPieces(sql, question, parts.removed, -1)}`
 }
 
+/**
+ * Traces that lie in the window as a whole are added up from their own sums; of those that reach over its ends, and
+ * where only some of the spans are wanted, the spans are read.
+ */
 function sessionPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): Fragment {
-  return spanPieces(sql, question, { fromMs: parts.added.fromMs, toMs: parts.removed.fromMs }, 1)
+  const { teamId, kind, model } = question
+  const [from, end] = [new Date(parts.added.fromMs), new Date(parts.removed.fromMs)]
+  const within = sql`t.started_at >= ${from} and t.last_started_at < ${end}`
+  const inSession = sql`t.team_id = ${teamId} and t.session_id is not null
+    and t.started_at < ${end} and t.last_started_at >= ${from}`
+  const ofSpans = (traces: Fragment) =>
+    spanPieces(
+      sql,
+      question,
+      { fromMs: parts.added.fromMs, toMs: parts.removed.fromMs },
+      1,
+      sql`join traces t on t.team_id = s.team_id and t.received_at = s.trace_received_at and t.id = s.trace_id
+      and ${inSession} and ${traces}`,
+    )
+  if (kind !== null || model !== null) return ofSpans(sql`true`)
+  return sql`
+    select t.session_id, t.span_count, t.error_count, t.prompt_tokens, t.completion_tokens, t.total_tokens,
+      coalesce(t.total_cost_nano, 0), l.buckets, l.counts, l.sums
+    from traces t cross join lateral (
+      select coalesce(array_agg(bucket), '{}') as buckets, coalesce(array_agg(n), '{}') as counts,
+        coalesce(array_agg(s), '{}') as sums from bars_of(t.latencies)
+    ) l
+    where ${inSession} and ${within}
+    union all ${ofSpans(sql`not (${within})`)}`
 }
 
-/** Spans one by one, in the form of rollup rows. */
-function spanPieces(sql: Sql, question: AnalyticsQuestion, range: Range, sign: 1 | -1): Fragment {
+/** Spans one by one, in the form of rollup rows. @param trace their traces `t`, where the key is of those. */
+function spanPieces(
+  sql: Sql,
+  question: AnalyticsQuestion,
+  range: Range,
+  sign: 1 | -1,
+  trace: Fragment = sql``,
+): Fragment {
   const { teamId, groupBy, kind, model } = question
   const key = {
     day: () => dayOf(sql, sql`s.start_time`),
@@ -99,10 +133,6 @@ function spanPieces(sql: Sql, question: AnalyticsQuestion, range: Range, sign: 1
     prompt_version: () => sql`s.prompt_version_id::text`,
     session: () => sql`t.session_id`,
   }[groupBy]()
-  const trace =
-    groupBy === 'session'
-      ? sql`join traces t on t.team_id = s.team_id and t.received_at = s.trace_received_at and t.id = s.trace_id`
-      : sql``
   const times = (value: Fragment) => sql`${sign}::bigint * ${value}`
   const us = sql`greatest(0, round(s.duration_ms * 1000))::bigint`
   const bar = (value: Fragment) => sql`case when s.duration_ms is null then '{}' else array[${value}] end`

@@ -6,7 +6,7 @@ import { route } from '../http/route.js'
 import { windowBounds } from '../traces/filter-queries.js'
 import { hourParts } from '../traces/hour-parts.js'
 import { bucketsOf, totalsOf } from './metrics.js'
-import { sumSpans } from './queries.js'
+import { type AnalyticsQuestion, sumSpans } from './queries.js'
 
 export function registerAnalytics(app: FastifyInstance, deps: Deps): void {
   route(app, deps, readAnalytics, async ({ query, principal }) => {
@@ -18,13 +18,23 @@ export function registerAnalytics(app: FastifyInstance, deps: Deps): void {
       kind: query.kind ?? null,
       model: model === '' ? null : model,
     }
-    const groups = await withOwnPlans(deps.sql, tx => sumSpans(tx, question, hourParts(fromMs, toMs)))
+    const parts = hourParts(fromMs, toMs)
+    const { groups, all } = await withOwnPlans(deps.sql, async tx => {
+      const groups = await sumSpans(tx, question, parts)
+      return {
+        groups,
+        all: hasAll(question) ? groups : await sumSpans(tx, { ...question, groupBy: 'day' }, parts),
+      }
+    })
     return {
       from: new Date(fromMs).toISOString(),
       to: new Date(toMs).toISOString(),
       groupBy: query.group_by,
-      totals: totalsOf(groups),
+      totals: totalsOf(all),
       buckets: bucketsOf(groups, query.group_by),
     }
   })
 }
+
+/** Whether the groups hold every span; those of sessions lack the spans in none. */
+const hasAll = ({ groupBy }: AnalyticsQuestion) => groupBy !== 'session'

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.js'
+import type { Fragment } from '../traces/queries.js'
 import type { SessionDelta } from './session-delta.js'
 
 export interface SessionKey {
@@ -6,9 +7,8 @@ export interface SessionKey {
   sessionId: string
 }
 
-/** Adds to sessions, or makes them. Their rows are held from here to the end of the transaction. */
-export async function upsertSessions(tx: Sql, deltas: readonly SessionDelta[]): Promise<void> {
-  await tx`
+/** Adds to sessions, or makes them: a statement, or a part of one. */
+export const upsertSessions = (tx: Sql, deltas: readonly SessionDelta[]): Fragment => tx`
     insert into trace_sessions as s (team_id, session_id, trace_count, total_cost_nano, total_tokens, first_at, last_at)
     select r."teamId", r."sessionId", r."traceCount", r."totalCostNano", r."totalTokens",
       to_timestamp(r."firstAtMs" / 1000), to_timestamp(r."lastAtMs" / 1000)
@@ -22,7 +22,6 @@ export async function upsertSessions(tx: Sql, deltas: readonly SessionDelta[]): 
       total_tokens = s.total_tokens + excluded.total_tokens,
       first_at = least(s.first_at, excluded.first_at),
       last_at = greatest(s.last_at, excluded.last_at)`
-}
 
 /** Looks up when sessions begin and end; those without a trace go. A statement of its own, after `upsertSessions`. */
 export async function refreshSessionEnds(tx: Sql, keys: readonly SessionKey[]): Promise<void> {

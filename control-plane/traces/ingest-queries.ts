@@ -143,20 +143,3 @@ export async function updateSpans(tx: Sql, spans: readonly PlacedSpan[]): Promis
     where ${isThatSpan(tx)} and (${tx.unsafe(storedList)}) is distinct from (${tx.unsafe(valueList)})
     returning s.trace_id, s.span_id`
 }
-
-export interface TraceSignature {
-  teamId: string
-  receivedAtMs: number
-  traceId: string
-  /** Base64. */
-  signature: string
-}
-
-/** Appends what a search skips traces by; see search-signature.ts. */
-export async function insertSignatures(tx: Sql, signatures: readonly TraceSignature[]): Promise<void> {
-  await tx`
-    insert into trace_signatures (team_id, received_at, trace_id, signature)
-    select r."teamId", to_timestamp(r."receivedAtMs" / 1000), r."traceId", decode(r.signature, 'base64')
-    from json_to_recordset(${JSON.stringify(signatures)}::text::json)
-      as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, signature text)`
-}

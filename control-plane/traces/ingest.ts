@@ -1,6 +1,7 @@
 import type { Sql } from '../db/sql.js'
-import { insertSignatures, type SpanKey } from './ingest-queries.js'
+import type { SpanKey } from './ingest-queries.js'
 import { type Home, settleOwners } from './owners.js'
+import type { TraceSignature } from './rollup-queries.js'
 import { signatureOf } from './search-signature.js'
 import type { SpanWrite } from './span-write.js'
 import { keyOf, type Placed, placeSpans, type StoredSpans, spanChanges, storeSpans } from './store-spans.js'
@@ -54,8 +55,8 @@ export async function writeSpans(
   const stored = await storeSpans(tx, placed, known, rules.repeated)
   const after = await storeTraces(tx, placed, homes, stored)
   const touched = before.filter(state => after.has(state.id))
-  await updateSums(tx, { spans: spanChanges(placed, stored), before: touched, after: [...after.values()] })
-  await storeSignatures(tx, placed, stored, touched)
+  const change = { spans: spanChanges(placed, stored), before: touched, after: [...after.values()] }
+  await updateSums(tx, change, signaturesOf(placed, stored, touched))
   return { created: stored.created.length, replaced: stored.held.length, foreignTraceIds }
 }
 
@@ -89,12 +90,11 @@ function spansByTrace(placed: Placed, keys: readonly SpanKey[]): Map<string, Spa
 }
 
 /** For what is new to search in: spans that were not stored like this before, and a new name of the trace. */
-async function storeSignatures(
-  tx: Sql,
+function signaturesOf(
   placed: Placed,
   { created, held, changed }: StoredSpans,
   before: readonly TraceState[],
-): Promise<void> {
+): TraceSignature[] {
   const names = new Map(before.map(state => [state.id, state.name]))
   const isRenamed = ({ trace }: SpanWrite) => trace.name !== null && trace.name !== names.get(trace.id)
   const news = new Set([...created, ...changed].map(keyOf))
@@ -109,11 +109,10 @@ async function storeSignatures(
     for (const value of [span.attributes, span.input, span.output])
       if (value !== null) text.json.push(JSON.stringify(value) ?? '')
   }
-  const signatures = [...texts].map(([traceId, { span, receivedAtMs, plain, json }]) => ({
+  return [...texts].map(([traceId, { span, receivedAtMs, plain, json }]) => ({
     teamId: span.teamId,
     receivedAtMs,
     traceId,
     signature: signatureOf(plain, json).toString('base64'),
   }))
-  if (signatures.length > 0) await insertSignatures(tx, signatures)
 }

@@ -1,30 +1,61 @@
 import type { Sql } from '../db/sql.js'
+import { upsertSessions } from '../sessions/rollup-queries.js'
+import type { SessionDelta } from '../sessions/session-delta.js'
 import type { SpanRollupDelta } from './span-rollup.js'
 import type { FacetDelta } from './trace-facets.js'
 
-/** Appends what a write changed; nobody waits for anybody. */
-export async function insertSpanDeltas(tx: Sql, deltas: readonly SpanRollupDelta[]): Promise<void> {
-  await tx`
-    insert into span_rollup_deltas (
-      team_id, at, week, kind, model, prompt_version_id, requests, errors, prompt_tokens, completion_tokens,
-      total_tokens, cost_nano, buckets, counts, sums)
-    select r."teamId", to_timestamp(r."atMs" / 1000), (to_timestamp(r."weekMs" / 1000) at time zone 'UTC')::date,
-      r.kind, r.model, r."promptVersionId", r.requests, r.errors, r."promptTokens", r."completionTokens",
-      r."totalTokens", r."costNano", r.buckets, r.counts, r.sums
-    from json_to_recordset(${JSON.stringify(deltas)}::text::json) as r(
-      "teamId" uuid, "atMs" double precision, "weekMs" double precision, kind text, model text,
-      "promptVersionId" uuid, requests bigint, errors bigint, "promptTokens" bigint, "completionTokens" bigint,
-      "totalTokens" bigint, "costNano" bigint, buckets bigint[], counts bigint[], sums bigint[])`
+export interface TraceSignature {
+  teamId: string
+  receivedAtMs: number
+  traceId: string
+  /** Base64; see search-signature.ts. */
+  signature: string
 }
 
-/** Appends what a write changed; nobody waits for anybody. */
-export async function insertFacetDeltas(tx: Sql, deltas: readonly FacetDelta[]): Promise<void> {
-  await tx`
-    insert into trace_facet_deltas (team_id, at, dimension, value, traces)
-    select r."teamId", to_timestamp(r."atMs" / 1000), r.dimension, r.value, r.traces
-    from json_to_recordset(${JSON.stringify(deltas)}::text::json) as r(
-      "teamId" uuid, "atMs" double precision, dimension text, value text, traces bigint)`
+/** What a write adds to the sums and to the search. */
+export interface Additions {
+  spans: readonly SpanRollupDelta[]
+  facets: readonly FacetDelta[]
+  signatures: readonly TraceSignature[]
+  sessions: readonly SessionDelta[]
 }
+
+/**
+ * Adds them in one statement: a round trip less each, of which a small write has few others. All but the sessions are
+ * appended, so that nobody waits for anybody; sessions are held from here to the end of the transaction.
+ */
+export async function addSums(tx: Sql, { spans, facets, signatures, sessions }: Additions): Promise<void> {
+  await tx`
+    with new_spans as (${insertSpanDeltas(tx, spans)}),
+      new_facets as (${insertFacetDeltas(tx, facets)}),
+      new_signatures as (${insertSignatures(tx, signatures)}),
+      new_sessions as (${upsertSessions(tx, sessions)})
+    select 1`
+}
+
+const insertSpanDeltas = (tx: Sql, deltas: readonly SpanRollupDelta[]) => tx`
+  insert into span_rollup_deltas (
+    team_id, at, week, kind, model, prompt_version_id, requests, errors, prompt_tokens, completion_tokens,
+    total_tokens, cost_nano, buckets, counts, sums)
+  select r."teamId", to_timestamp(r."atMs" / 1000), (to_timestamp(r."weekMs" / 1000) at time zone 'UTC')::date,
+    r.kind, r.model, r."promptVersionId", r.requests, r.errors, r."promptTokens", r."completionTokens",
+    r."totalTokens", r."costNano", r.buckets, r.counts, r.sums
+  from json_to_recordset(${JSON.stringify(deltas)}::text::json) as r(
+    "teamId" uuid, "atMs" double precision, "weekMs" double precision, kind text, model text,
+    "promptVersionId" uuid, requests bigint, errors bigint, "promptTokens" bigint, "completionTokens" bigint,
+    "totalTokens" bigint, "costNano" bigint, buckets bigint[], counts bigint[], sums bigint[])`
+
+const insertFacetDeltas = (tx: Sql, deltas: readonly FacetDelta[]) => tx`
+  insert into trace_facet_deltas (team_id, at, dimension, value, traces)
+  select r."teamId", to_timestamp(r."atMs" / 1000), r.dimension, r.value, r.traces
+  from json_to_recordset(${JSON.stringify(deltas)}::text::json) as r(
+    "teamId" uuid, "atMs" double precision, dimension text, value text, traces bigint)`
+
+const insertSignatures = (tx: Sql, signatures: readonly TraceSignature[]) => tx`
+  insert into trace_signatures (team_id, received_at, trace_id, signature)
+  select r."teamId", to_timestamp(r."receivedAtMs" / 1000), r."traceId", decode(r.signature, 'base64')
+  from json_to_recordset(${JSON.stringify(signatures)}::text::json)
+    as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, signature text)`
 
 /**
  * Moves up to `limit` deltas of spans into the sums of their hour and their day. Two at once take different deltas.

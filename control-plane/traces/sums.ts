@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.js'
-import { refreshSessionEnds, upsertSessions } from '../sessions/rollup-queries.js'
+import { refreshSessionEnds } from '../sessions/rollup-queries.js'
 import { sessionDeltas } from '../sessions/session-delta.js'
-import { insertFacetDeltas, insertSpanDeltas } from './rollup-queries.js'
+import { addSums, type TraceSignature } from './rollup-queries.js'
 import { type SpanChange, spanRollupDeltas } from './span-rollup.js'
 import { facetDeltas, type TraceState } from './trace-facets.js'
 
@@ -16,18 +16,22 @@ export interface StoreChange {
 
 /**
  * Brings every sum over spans and traces in step with a change, in its transaction: analytics, facets and totals,
- * sessions. Sessions come last: theirs are the only rows that parallel writes have in common.
+ * sessions; and adds what the search skips traces by. Sessions are the only rows here that parallel writes share.
  */
-export async function updateSums(tx: Sql, { spans, before, after }: StoreChange): Promise<void> {
-  const rollups = spanRollupDeltas(spans)
-  const facets = facetDeltas(before, after)
+export async function updateSums(
+  tx: Sql,
+  { spans, before, after }: StoreChange,
+  signatures: readonly TraceSignature[] = [],
+): Promise<void> {
   const sessions = sessionDeltas(before, after)
-  // Sent in one go; PostgreSQL takes them in this order.
-  await Promise.all([
-    rollups.length > 0 && insertSpanDeltas(tx, rollups),
-    facets.length > 0 && insertFacetDeltas(tx, facets),
-    sessions.length > 0 && upsertSessions(tx, sessions),
-  ])
+  const additions = {
+    spans: spanRollupDeltas(spans),
+    facets: facetDeltas(before, after),
+    signatures,
+    sessions,
+  }
+  if (Object.values(additions).every(added => added.length === 0)) return
+  await addSums(tx, additions)
   const stale = sessions.filter(session => session.isStale)
   if (stale.length > 0) {
     await refreshSessionEnds(

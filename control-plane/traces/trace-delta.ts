@@ -1,3 +1,4 @@
+import { type Bar, bucketOf, mergeBars, microseconds } from './latency.js'
 import type { SpanWrite, TraceClaim } from './span-write.js'
 import { termsOf } from './trace-facets.js'
 
@@ -14,6 +15,9 @@ export interface TraceDelta {
   metadata: Record<string, unknown>
   metadataAtMs: number | null
   startedAtMs: number
+  lastStartedAtMs: number
+  /** Bucket, spans and microseconds after each other: the histogram of the spans' durations. */
+  latencies: number[]
   endedAtMs: number | null
   spanCount: number
   errorCount: number
@@ -70,6 +74,8 @@ export function traceDelta(
     metadata,
     metadataAtMs: described.at(-1)?.startTimeMs ?? null,
     startedAtMs: Math.round(first.startTimeMs),
+    lastStartedAtMs: Math.round(claims.at(-1)!.startTimeMs),
+    latencies: mergeBars(ordered.map(barsOf)).flat(),
     endedAtMs: ends.length === 0 ? null : Math.round(ends.reduce((a, b) => Math.max(a, b))),
     spanCount: ordered.length,
     errorCount: count(ordered, span => span.status === 'error'),
@@ -93,6 +99,12 @@ const valuesOf = (spans: readonly SpanWrite[]) => ({
   errorCodes: distinct(spans.flatMap(span => span.errorCode ?? [])),
   promptVersionIds: distinct(spans.flatMap(span => span.promptVersionId ?? [])),
 })
+
+function barsOf({ startTimeMs, endTimeMs }: SpanWrite): Bar[] {
+  if (endTimeMs === null) return []
+  const us = microseconds(endTimeMs - startTimeMs)
+  return [[bucketOf(us), 1, us]]
+}
 
 /** The latest name that somebody set, else the earliest fallback or derived one. */
 function namingSpan(ordered: readonly SpanWrite[]): SpanWrite | undefined {

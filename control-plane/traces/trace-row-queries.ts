@@ -15,7 +15,7 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       team_id, received_at, id, name, name_source, name_at, session_id, session_at, metadata, metadata_at, status,
       started_at, ended_at, duration_ms, span_count, error_count, ok_count, warning_count, total_cost_nano,
       prompt_tokens, completion_tokens, total_tokens, tags, models, providers, error_types, error_codes,
-      prompt_version_ids, span_names, terms)
+      prompt_version_ids, span_names, terms, last_started_at, latencies)
     select
       r."teamId", to_timestamp(r."receivedAtMs" / 1000), r.id, r.name, r."nameSource",
       to_timestamp(r."nameAtMs" / 1000), r."sessionId", to_timestamp(r."sessionAtMs" / 1000), r.metadata,
@@ -24,7 +24,7 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       to_timestamp(r."startedAtMs" / 1000), to_timestamp(r."endedAtMs" / 1000), r."endedAtMs" - r."startedAtMs",
       r."spanCount", r."errorCount", r."okCount", r."warningCount", r."totalCostNano", r."promptTokens",
       r."completionTokens", r."totalTokens", r.tags, r.models, r.providers, r."errorTypes", r."errorCodes",
-      r."promptVersionIds", r."spanNames", r.terms
+      r."promptVersionIds", r."spanNames", r.terms, to_timestamp(r."lastStartedAtMs" / 1000), r.latencies
     from json_to_recordset(${JSON.stringify(deltas)}::text::json) as r(
       "teamId" uuid, "receivedAtMs" double precision, id uuid, name text, "nameSource" text,
       "nameAtMs" double precision, "sessionId" text, "sessionAtMs" double precision, metadata jsonb,
@@ -32,7 +32,7 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       "spanCount" bigint, "errorCount" bigint, "okCount" bigint, "warningCount" bigint, "totalCostNano" bigint,
       "promptTokens" bigint, "completionTokens" bigint, "totalTokens" bigint, tags text[], models text[],
       providers text[], "errorTypes" text[], "errorCodes" text[], "promptVersionIds" text[], "spanNames" text[],
-      terms bigint[])
+      terms bigint[], "lastStartedAtMs" double precision, latencies bigint[])
     order by 1, 2, 3
     on conflict (team_id, received_at, id) do update set
       name = case when trace_name_wins(excluded.name_source, excluded.name_at, t.name_source, t.name_at)
@@ -72,7 +72,9 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       error_codes = merge_distinct(t.error_codes, excluded.error_codes),
       prompt_version_ids = merge_distinct(t.prompt_version_ids, excluded.prompt_version_ids),
       span_names = merge_distinct(t.span_names, excluded.span_names),
-      terms = merge_terms(t.terms, excluded.terms)
+      terms = merge_terms(t.terms, excluded.terms),
+      last_started_at = greatest(t.last_started_at, excluded.last_started_at),
+      latencies = merge_latencies(t.latencies, excluded.latencies)
     returning ${stateColumns(tx)}`
 }
 
@@ -107,7 +109,9 @@ export async function recomputeTraces(tx: Sql, traces: readonly TraceOwner[]): P
       span_count = n.span_count, error_count = n.error_count, ok_count = n.ok_count, warning_count = n.warning_count,
       total_cost_nano = n.total_cost_nano, prompt_tokens = n.prompt_tokens, completion_tokens = n.completion_tokens,
       total_tokens = n.total_tokens, models = n.models, providers = n.providers, error_types = n.error_types,
-      error_codes = n.error_codes, prompt_version_ids = n.prompt_version_ids, span_names = n.span_names
+      error_codes = n.error_codes, prompt_version_ids = n.prompt_version_ids, span_names = n.span_names,
+      last_started_at = n.last_started_at,
+      latencies = l.latencies
     from json_to_recordset(${JSON.stringify(traces)}::text::json)
       as r("teamId" uuid, "receivedAtMs" double precision, id uuid)
     cross join lateral (
@@ -121,10 +125,22 @@ export async function recomputeTraces(tx: Sql, traces: readonly TraceOwner[]): P
         distinct_of(array_agg(model)) as models, distinct_of(array_agg(provider)) as providers,
         distinct_of(array_agg(error_type)) as error_types, distinct_of(array_agg(error_code)) as error_codes,
         distinct_of(array_agg(prompt_version_id::text)) as prompt_version_ids,
-        distinct_of(array_agg(name)) as span_names
-      from spans s
-      where s.team_id = r."teamId" and s.trace_received_at = to_timestamp(r."receivedAtMs" / 1000) and s.trace_id = r.id
+        distinct_of(array_agg(name)) as span_names, max(start_time) as last_started_at
+      from spans s where ${isOfTrace(tx)}
     ) n
+    cross join lateral (
+      select array(
+        select value from (
+          select latency_bucket(us) as bucket, array[latency_bucket(us), count(*), sum(us)::bigint] as bar
+          from spans s cross join lateral (select greatest(0, round(s.duration_ms * 1000))::bigint as us) d
+          where ${isOfTrace(tx)} and s.duration_ms is not null group by latency_bucket(us)
+        ) bars, unnest(bar) with ordinality as parts(value, place)
+        order by bucket, place
+      ) as latencies
+    ) l
     where t.team_id = r."teamId" and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id
     returning ${stateColumns(tx)}`
 }
+
+const isOfTrace = (tx: Sql): Fragment => tx`
+  s.team_id = r."teamId" and s.trace_received_at = to_timestamp(r."receivedAtMs" / 1000) and s.trace_id = r.id`

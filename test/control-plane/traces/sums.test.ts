@@ -139,7 +139,9 @@ async function wrongTraces({ deps: { sql } }: ControlPlane): Promise<unknown[]> 
     select t.id, t.started_at, n.* from traces t join (
       select trace_received_at, trace_id, count(*) as spans, count(*) filter (where status = 'error') as errors,
         count(*) filter (where has_warning) as warnings, sum(cost_nano) as cost, sum(total_tokens) as tokens,
-        min(start_time) as started, max(end_time) as ended,
+        min(start_time) as started, max(end_time) as ended, max(start_time) as last_started,
+        count(duration_ms) as timed, sum(greatest(0, round(duration_ms * 1000))::bigint) filter (where duration_ms is not null)
+          as us,
         array_agg(distinct model order by model) filter (where model is not null) as models,
         array_agg(distinct name order by name) as names,
         array_agg(distinct error_code order by error_code) filter (where error_code is not null) as codes
@@ -148,7 +150,9 @@ async function wrongTraces({ deps: { sql } }: ControlPlane): Promise<unknown[]> 
         t.models, t.span_names, t.error_codes)
       is distinct from (n.spans, n.errors, n.warnings, n.cost::bigint, coalesce(n.tokens, 0), n.started, n.ended,
         coalesce(n.models, '{}'), n.names, coalesce(n.codes, '{}'))
-      or t.duration_ms is distinct from extract(epoch from n.ended - n.started) * 1000`
+      or t.duration_ms is distinct from extract(epoch from n.ended - n.started) * 1000
+      or t.last_started_at <> n.last_started
+      or (select (coalesce(sum(b.n), 0), sum(b.s)) from bars_of(t.latencies) b) is distinct from (n.timed::numeric, n.us)`
   return [...wrong]
 }
 
