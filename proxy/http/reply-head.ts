@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { HeaderList } from './exchange.js'
+import { isHeaderName } from './header-name.js'
 
 /** '404 Not Found' per status. */
 const statusLines: string[] = []
@@ -11,7 +12,6 @@ export const statusLine = (status: number) => statusLines[status] ?? `${status} 
 
 // One character per byte on the wire; a line break would start a header, or a reply, of somebody else's making.
 const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
-const unsafeName = /[^!#$%&'*+\-.^_`|~0-9a-z]/
 
 /** @throws Error naming the header that must not be sent. */
 function refuse(name: string): never {
@@ -26,7 +26,7 @@ export function checkHeaders(headers: HeaderList): boolean {
   let beyondAscii = false
   for (let i = 0; i < headers.length; i += 2) {
     const value = headers[i + 1]!
-    if (unsafeName.test(headers[i]!) || unsafeValue.test(value)) refuse(headers[i]!)
+    if (!isHeaderName(headers[i]!) || unsafeValue.test(value)) refuse(headers[i]!)
     beyondAscii ||= /[\x80-\xff]/.test(value)
   }
   return beyondAscii
@@ -41,12 +41,17 @@ export function checkHeaders(headers: HeaderList): boolean {
  */
 export function joinedHeaders(requestId: string, headers: HeaderList): string {
   let joined = requestId
+  // All values in one test, which costs a third of one test each.
+  let values = ''
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i]!
     const value = headers[i + 1]!
-    if (unsafeName.test(name) || unsafeValue.test(value)) refuse(name)
+    if (!isHeaderName(name)) refuse(name)
+    values += value
     joined += `\r\n${name}: ${value}`
   }
+  if (unsafeValue.test(values))
+    refuse(headers.find((_, i) => i % 2 === 0 && unsafeValue.test(headers[i + 1]!))!)
   return joined
 }
 

@@ -1,4 +1,5 @@
 import type { RequestHeaders } from './exchange.js'
+import { isHeaderName } from './header-name.js'
 
 /** Results of `bodyLength` that are no length. */
 export const chunkedBody = -1
@@ -36,15 +37,17 @@ export function bodyLength(flat: readonly string[]): number {
   return length === '' ? 0 : Number(length)
 }
 
-const notToken = /[^!#$%&'*+\-.^_`|~0-9a-z]/
 const control = /[\0\r\n]/
 
 /** Names that are tokens, values without CR, LF or NUL: what a lenient parser lets through is refused here. */
 export function wellFormed(flat: readonly string[]): boolean {
+  // One test over all values: a regular expression costs 300 instructions to start and 5 a character.
+  let values = ''
   for (let i = 0; i < flat.length; i += 2) {
-    if (flat[i] === '' || notToken.test(flat[i]!) || control.test(flat[i + 1]!)) return false
+    if (!isHeaderName(flat[i]!)) return false
+    values += flat[i + 1]!
   }
-  return true
+  return !control.test(values)
 }
 
 /** Bytes of the headers as they were sent, give or take optional white space. */

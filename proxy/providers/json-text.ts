@@ -21,8 +21,9 @@ const LONG_STRING = 48
 const isSpace = (code: number | undefined) => code === 32 || code === 10 || code === 13 || code === 9
 
 export function skipSpace(bytes: Buffer, from: number): number {
+  const { length } = bytes
   let at = from
-  while (at < bytes.length && isSpace(bytes[at])) at++
+  while (at < length && isSpace(bytes[at])) at++
   return at
 }
 
@@ -64,20 +65,38 @@ function longStringEnd(bytes: Buffer, from: number): number {
 
 /** @returns the offset behind the value that starts at `from`, or -1 when the text ends before it. */
 export function valueEnd(bytes: Buffer, from: number): number {
+  const { length } = bytes
+  if (from >= length) return -1
+  const first = bytes[from]
+  if (first === QUOTE) return stringEnd(bytes, from + 1)
+  return first === OPEN_BRACE || first === OPEN_BRACKET ? nestedEnd(bytes, from) : literalEnd(bytes, from)
+}
+
+/** Of an object or array. Brackets are counted, not matched: who walks here has parsed the text or does not trust it. */
+function nestedEnd(bytes: Buffer, from: number): number {
+  const { length } = bytes
   let depth = 0
-  for (let at = from; at < bytes.length; ) {
+  for (let at = from; at < length; at++) {
     const code = bytes[at] as number
     if (code === QUOTE) {
-      at = stringEnd(bytes, at + 1)
-      if (at < 0 || depth === 0) return at
+      at = stringEnd(bytes, at + 1) - 1
+      if (at < 0) return -1
       continue
     }
+    // Digits, commas, colons and spaces are below, letters of literals between the two pairs.
+    if (code < OPEN_BRACKET) continue
     if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
-    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-      if (depth === 0) return at
-      if (--depth === 0) return at + 1
-    } else if (depth === 0 && (code === COMMA || isSpace(code))) return at
-    at++
+    else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) return at + 1
+  }
+  return -1
+}
+
+/** Of a number, true, false or null: up to what cannot be in one. */
+function literalEnd(bytes: Buffer, from: number): number {
+  const { length } = bytes
+  for (let at = from; at < length; at++) {
+    const code = bytes[at] as number
+    if (code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET || isSpace(code)) return at
   }
   return -1
 }
