@@ -52,7 +52,8 @@ export function registerAuth(app: FastifyInstance, deps: Deps): void {
 
   route(app, deps, contract.acceptInvite, async ({ params, body, request, reply }) => {
     const session = await signedInSession(request, deps)
-    const { user, team, token } = await acceptInvite(deps, { token: params.token, session, ...body })
+    const address = clientAddress(request, deps.config)
+    const { user, team, token } = await acceptInvite(deps, { ...body, token: params.token, session, address })
     setSessionCookie(reply, deps.config, token)
     return { user, team }
   })

@@ -27,26 +27,20 @@ export interface SignedIn {
   token: string
 }
 
+export interface PasswordProof {
+  email: string
+  password: string
+  /** The client's, for the limit of attempts. */
+  address: string
+}
+
 /**
  * Checks a password and opens a session in the team where the person worked last.
  *
- * An attempt counts as a failure from before the password is looked at until it has proved right: a hundred parallel
- * guesses get no further than ten in a row. An unknown account takes as long as a known one, and is limited alike.
- *
- * @throws AppError UNAUTHORIZED `Invalid email or password.`; RATE_LIMITED with Retry-After; FORBIDDEN for a person who
- *   is in no team any more.
+ * @throws AppError as `provePassword`; FORBIDDEN for a person who is in no team any more.
  */
-export async function signIn(
-  deps: Deps,
-  input: { email: string; password: string; address: string },
-): Promise<SignedIn> {
-  const account = input.email.trim().toLowerCase().slice(0, 254)
-  const attempt = await admitAttempt(deps, account, input.address)
-  const found = await findUserByEmail(deps.sql, account)
-  const right = await verifyPassword(input.password.slice(0, 1025), found?.passwordHash ?? null)
-  if (found === null || !right) throw unauthorized('Invalid email or password.')
-  await forgiveSignInAttempt(deps.sql, attempt)
-  const { passwordHash: _, ...user } = found
+export async function signIn(deps: Deps, input: PasswordProof): Promise<SignedIn> {
+  const user = await provePassword(deps, input)
   const teams = await listTeamsOfUser(deps.sql, user.id)
   const latest = await findLatestTeamId(deps.sql, user.id)
   const team = teams.find(candidate => candidate.id === latest) ?? teams[0]
@@ -55,6 +49,25 @@ export async function signIn(
     openSession(tx, { userId: user.id, teamId: team.id }, deps.now()),
   )
   return { user, team, teams, token }
+}
+
+/**
+ * The account that an email and its password are of.
+ *
+ * An attempt counts as a failure from before the password is looked at until it has proved right: a hundred parallel
+ * guesses get no further than ten in a row. An unknown account takes as long as a known one, and is limited alike.
+ *
+ * @throws AppError UNAUTHORIZED `Invalid email or password.`; RATE_LIMITED with Retry-After.
+ */
+export async function provePassword(deps: Deps, input: PasswordProof): Promise<UserRow> {
+  const account = input.email.trim().toLowerCase().slice(0, 254)
+  const attempt = await admitAttempt(deps, account, input.address)
+  const found = await findUserByEmail(deps.sql, account)
+  const right = await verifyPassword(input.password.slice(0, 1025), found?.passwordHash ?? null)
+  if (found === null || !right) throw unauthorized('Invalid email or password.')
+  await forgiveSignInAttempt(deps.sql, attempt)
+  const { passwordHash: _, ...user } = found
+  return user
 }
 
 /** @returns the id of the attempt, which counts as failed. */

@@ -72,7 +72,9 @@ export function publicError(error: unknown): unknown {
   if (code.startsWith('FST_') && typeof statusCode === 'number' && statusCode < 500) {
     return validation((error as Error).message)
   }
-  return badData(code) ?? error
+  // It is our JSON that it reads, so a lone surrogate is all that it can find wrong with it.
+  const isAboutJson = /\bjson\b/.test((error as Error).message)
+  return badData(code, isAboutJson) ?? error
 }
 
 const awayCodes = new Set([
@@ -86,8 +88,9 @@ const awayCodes = new Set([
 const isDatabaseAway = (code: string): boolean => awayCodes.has(code) || /^08...$/.test(code)
 
 /** PostgreSQL's refusals of values that JSON can carry and it cannot store: the request is at fault, not the service. */
-function badData(code: string): AppError | undefined {
+function badData(code: string, isAboutJson: boolean): AppError | undefined {
   if (code === '22021' || code === '22P05') return validation('Text must not contain the NUL character.')
+  if (code === '22P02' && isAboutJson) return validation('Text must not contain half of a surrogate pair.')
   if (code === '22P02') return validation('A value is not in the form that its field takes.')
   if (code === '23505') return conflict('The resource exists already.')
   return undefined

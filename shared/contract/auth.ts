@@ -87,7 +87,8 @@ export const switchTeam = endpoint({
 export const acceptInvite = endpoint({
   method: 'POST',
   path: '/invites/:token/accept',
-  summary: 'Join a team: as a new user with a password, or as the signed-in user.',
+  summary:
+    'Join a team: as a new user with a password, as the signed-in user, or with the account’s password.',
   group,
   access: 'public',
   params: z.object({ token: z.string() }),

@@ -61,6 +61,11 @@ test('400 and not 500: text that PostgreSQL cannot store', async t => {
     code: 'VALIDATION_ERROR',
     message: 'Text must not contain the NUL character.',
   })
+  const half = await post(cp, KEYS, '{"name":"a\\ud800b"}', key)
+  t.same(half.json().error, {
+    code: 'VALIDATION_ERROR',
+    message: 'Text must not contain half of a surrogate pair.',
+  })
 })
 
 test('413: a body above 1 MB is refused, and a stranger is refused before it is read', async t => {

@@ -1,11 +1,12 @@
 import { type Test, test } from 'tap'
 import { jobList } from '../../../control-plane/jobs/index.js'
 import { acceptInvite, getMe, signIn } from '../../../shared/contract/auth.js'
-import { createInvite, deleteInvite, listInvites } from '../../../shared/contract/teams.js'
+import { createInvite, deleteInvite, listInvites, removeMember } from '../../../shared/contract/teams.js'
 import { type ControlPlane, type Credential, startControlPlane } from '../../support/control-plane.js'
 import { person, type SeededTeam, team } from '../../support/seed.js'
 
 const PASSWORD = 'a good password'
+const WRONG = { code: 'UNAUTHORIZED', message: 'Invalid email or password.' }
 const GONE = { code: 'NOT_FOUND', message: 'Invite not found.' }
 
 test('201: an invite has a link under APP_URL for seven days, and is mailed by a job', async t => {
@@ -79,17 +80,40 @@ test('404: unknown, expired and withdrawn invites are the same answer', async t 
   t.same((await accept(token)).error, GONE)
 })
 
-test('a new user without a password is told Required; one with an account must sign in', async t => {
+test('a new user without a password is told Required; one with an account must sign in or prove it', async t => {
   const { cp, mine } = await seeded(t)
   const token = await invited(cp, mine, 'new@example.com', 'viewer')
   const answer = await cp.call(acceptInvite, { params: { token }, body: {} })
   t.same(answer.error, { code: 'VALIDATION_ERROR', message: 'Required' })
   const other = await team(cp)
   const known = await invited(cp, mine, other.viewer.email, 'viewer')
-  t.equal(
-    (await cp.call(acceptInvite, { params: { token: known }, body: { password: PASSWORD } })).status,
-    401,
-  )
+  t.equal((await cp.call(acceptInvite, { params: { token: known }, body: {} })).status, 401)
+})
+
+test('who was removed from their last team accepts the next invite with the password of the account', async t => {
+  const { cp, mine } = await seeded(t)
+  const [email, as] = ['back@example.com', mine.owner.session]
+  const accept = async (password: string) => {
+    const token = await invited(cp, mine, email, 'viewer')
+    return cp.call(acceptInvite, { params: { token }, body: { name: 'Other', password } })
+  }
+  const userId = (await accept(PASSWORD)).body.user.id
+  await cp.call(removeMember, { params: { id: mine.teamId, userId }, as })
+  t.equal((await cp.call(signIn, { body: { email, password: PASSWORD } })).status, 403)
+  const guess = await accept('a wrong password')
+  t.same([guess.status, guess.error], [401, WRONG])
+  const answer = await accept(PASSWORD)
+  t.match(answer.body, { user: { id: userId }, team: { id: mine.teamId, role: 'viewer' } })
+  t.equal((await cp.call(getMe, { as: cookieOf(answer) })).body.user?.name, 'Other', 'as it was')
+  t.equal((await cp.call(signIn, { body: { email, password: PASSWORD } })).status, 200)
+})
+
+test('guessing a password through an invite meets the limit of sign-in attempts', async t => {
+  const { cp, mine } = await seeded(t)
+  const token = await invited(cp, mine, (await team(cp)).viewer.email, 'viewer')
+  const guess = () => cp.call(acceptInvite, { params: { token }, body: { password: PASSWORD } })
+  for (let done = 0; done < 10; done++) t.same((await guess()).error, WRONG)
+  t.equal((await guess()).status, 429)
 })
 
 test('accepting with a cookie from another site’s page is refused', async t => {
