@@ -4,11 +4,17 @@ import { z } from 'zod'
 export const id = z.guid('Invalid uuid')
 /** ISO 8601, UTC, milliseconds: what every response carries. */
 export const timestamp = z.iso.datetime({ precision: 3 })
-/** ISO 8601 in a query or body: a date or a date-time, with any offset. Output: epoch milliseconds. */
+/**
+ * ISO 8601 in a query or body: a date or a date-time, with any offset. Without an offset it is UTC, whatever the zone of
+ * this machine. Output: epoch milliseconds.
+ */
 export const instant = z.string().transform((text, context) => {
-  const ms = /^\d{4}-\d{2}-\d{2}(T|$)/.test(text) ? Date.parse(text) : Number.NaN
-  // PostgreSQL has no year 0, and windows reach 30 days back.
-  if (Number.isNaN(ms) || ms < Date.UTC(1000, 0)) {
+  const [, date = '', time = '', offset = 'Z'] =
+    /^(\d{4}-\d{2}-\d{2})(?:T([\d:.]+)(Z|[+-]\d{2}:?\d{2})?)?$/i.exec(text) ?? []
+  const ms = Date.parse(time === '' ? date : `${date}T${time}${offset}`)
+  // JavaScript reads 30 February as 2 March. PostgreSQL has no year 0, and windows reach 30 days back.
+  const isDay = new Date(Date.parse(date)).getUTCDate() === Number(date.slice(8))
+  if (Number.isNaN(ms) || !isDay || ms < Date.UTC(1000, 0)) {
     context.addIssue({ code: 'custom', message: 'Invalid date' })
     return z.NEVER
   }

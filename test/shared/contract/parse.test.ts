@@ -43,3 +43,36 @@ test('a page is data, total, page and limit', async t => {
   const page = { data: [{ id: 'a' }], total: 1, page: 1, limit: 20 }
   t.same(pageOf(z.object({ id: z.string() })).parse(page), page)
 })
+
+test('an instant is an ISO 8601 date or date-time, in UTC unless it says otherwise', async t => {
+  const at = (text: string) => new Date(parseWith(instant, text)).toISOString()
+  const zone = process.env.TZ
+  process.env.TZ = 'America/New_York'
+  t.teardown(() => {
+    if (zone === undefined) delete process.env.TZ
+    else process.env.TZ = zone
+  })
+  t.equal(at('2026-11-20'), '2026-11-20T00:00:00.000Z')
+  t.equal(at('2026-11-20T10:00:00'), '2026-11-20T10:00:00.000Z', 'whatever the zone of the machine')
+  t.equal(at('2026-11-20T10:00'), '2026-11-20T10:00:00.000Z')
+  t.equal(at('2026-11-20T10:00:00.123456'), '2026-11-20T10:00:00.123Z')
+  t.equal(at('2026-11-20T10:00:00.5Z'), '2026-11-20T10:00:00.500Z')
+  t.equal(at('2026-11-20T10:00:00-07:00'), '2026-11-20T17:00:00.000Z')
+  t.equal(at('2026-11-20T10:00:00+0200'), '2026-11-20T08:00:00.000Z')
+  t.equal(at('2024-02-29'), '2024-02-29T00:00:00.000Z')
+  t.equal(at('2026-12-31T23:59:59-01:00'), '2027-01-01T00:59:59.000Z')
+  for (const wrong of [
+    '',
+    'soon',
+    '2026',
+    '2026-02-29',
+    '2026-02-30T00:00:00Z',
+    '2026-04-31',
+    '2026-13-01',
+  ]) {
+    t.equal(problem(instant, wrong), 'Invalid date', wrong)
+  }
+  for (const wrong of ['2026-11-20T', '2026-11-20Tx', '2026-11-20T10:00:00 02:00', '2026-11-20T25:00Z']) {
+    t.equal(problem(instant, wrong), 'Invalid date', wrong)
+  }
+})
