@@ -134,24 +134,28 @@ const termArray = (sql: Sql, terms: readonly number[]) => sql`${`{${terms.join('
 
 /** Scores and ratings: one of the trace's own lies within the bounds; a trace without any never matches. */
 function boundConditions(sql: Sql, teamId: string, filters: TraceFilters): Fragment[] {
+  return judgedTraces(sql, teamId, filters).map(
+    judged =>
+      sql`(t.received_at, t.id) in (select judged.received_at, judged.trace_id from (${judged}) judged)`,
+  )
+}
+
+/** The keys of the traces that a score bound lets pass, and of those that a rating bound does; each when it is given. */
+export function judgedTraces(sql: Sql, teamId: string, filters: TraceFilters): Fragment[] {
   const { min_score, max_score, min_rating, max_rating } = filters
-  const between = (column: Fragment, least: number | undefined, most: number | undefined) => sql`
-    ${least === undefined ? sql`` : sql`and ${column} >= ${least}::double precision`}
-    ${most === undefined ? sql`` : sql`and ${column} <= ${most}::double precision`}`
-  const conditions: Fragment[] = []
-  if (min_score !== undefined || max_score !== undefined) {
-    conditions.push(sql`(t.received_at, t.id) in (
-      select scored.trace_received_at, scored.trace_id from trace_scores scored
-      where scored.team_id = ${teamId} and scored.score is not null
-        ${between(sql`scored.score`, min_score, max_score)})`)
-  }
+  const between = (column: Fragment, least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY) =>
+    sql`${column} >= ${least}::double precision and ${column} <= ${most}::double precision`
+  const keys = sql`select distinct trace_received_at as received_at, trace_id`
+  const judged: Fragment[] = []
   if (min_rating !== undefined || max_rating !== undefined) {
-    conditions.push(sql`(t.received_at, t.id) in (
-      select rated.trace_received_at, rated.trace_id from feedback rated
-      where rated.team_id = ${teamId} and rated.rating is not null
-        ${between(sql`rated.rating`, min_rating, max_rating)})`)
+    judged.push(sql`${keys} from feedback
+      where team_id = ${teamId} and ${between(sql`rating`, min_rating, max_rating)}`)
   }
-  return conditions
+  if (min_score !== undefined || max_score !== undefined) {
+    judged.push(sql`${keys} from trace_scores
+      where team_id = ${teamId} and ${between(sql`score`, min_score, max_score)}`)
+  }
+  return judged
 }
 
 const typedForms = /^(true|false|null|-?(0|[1-9]\d{0,30})(\.\d{1,30})?)$/

@@ -13,6 +13,8 @@ export interface TraceQuestion {
   /** On a row `t` of `traces`, the text search apart. */
   conditions: readonly Fragment[]
   search: TextSearch | null
+  /** Keys (received_at, trace_id) of traces among which those are that are asked for, where few are. */
+  among: Fragment | null
 }
 
 // Traces of one write share a receipt time; among them the one that started last is the newest.
@@ -28,9 +30,9 @@ export async function listTraceRows(
   // Sorted before the texts are compared, so that comparing stops with the page too; `offset 0` keeps it in that order.
   const source =
     search === null
-      ? sql`traces t where ${matches(sql, question)}`
+      ? candidates(sql, question)
       : sql`(select t.* from ${candidates(sql, question)} order by ${newestFirst(sql)} offset 0) t
-          where ${search.holds}`
+          where ${textCondition(search, question)}`
   return sql<StoredTrace[]>`
     select ${traceColumns(sql)} from ${source}
     order by ${newestFirst(sql)} limit ${page.limit} offset ${page.offset}`
@@ -42,22 +44,32 @@ export async function countTraces(sql: Sql, question: TraceQuestion, most?: numb
   const limit = most === undefined ? sql`` : sql`limit ${most}`
   const matching =
     search === null
-      ? sql`select from traces t where ${matches(sql, question)} ${limit}`
-      : sql`select from ${candidates(sql, question)} and ${search.holds} ${limit}`
+      ? sql`select from ${candidates(sql, question)} ${limit}`
+      : sql`select from ${candidates(sql, question)} and ${textCondition(search, question)} ${limit}`
   const [row] = await sql<{ total: number }[]>`
     select count(*)::double precision as total from (${matching}) matching`
   return row?.total ?? 0
 }
 
-const matches = (sql: Sql, { teamId, bounds, conditions }: TraceQuestion): Fragment =>
+const matches = (
+  sql: Sql,
+  { teamId, bounds, conditions }: Pick<TraceQuestion, 'teamId' | 'bounds' | 'conditions'>,
+): Fragment =>
   conditions.reduce(
     (all, condition) => sql`${all} and ${condition}`,
     sql`t.team_id = ${teamId} and ${receiptWindow(sql, sql`t.received_at`, bounds)}`,
   )
 
-/** The traces `t` that may hold the text, found by their signatures, with every other condition met. */
+/** The traces `t` that meet every condition but the text search, and may meet that. */
 function candidates(sql: Sql, question: TraceQuestion): Fragment {
-  const { teamId, bounds, search } = question
+  const { teamId, bounds, search, among } = question
+  if (among !== null) {
+    // One look-up each, in the one partition that has it; `offset 0` keeps PostgreSQL from reading all traces instead.
+    return sql`(${among}) found cross join lateral (
+        select * from traces t where t.team_id = ${teamId} and t.received_at = found.received_at
+          and t.id = found.trace_id offset 0
+      ) t where ${matches(sql, question)}`
+  }
   if (search === null || search.mayHold === null) return sql`traces t where ${matches(sql, question)}`
   return sql`(
       select distinct g.received_at, g.trace_id from trace_signatures g
@@ -66,6 +78,10 @@ function candidates(sql: Sql, question: TraceQuestion): Fragment {
     join traces t on t.received_at = found.received_at and t.id = found.trace_id
     where ${matches(sql, question)}`
 }
+
+/** `candidates` meet `mayHold` already, unless they were found in another way. */
+const textCondition = (search: TextSearch, { among }: TraceQuestion) =>
+  among === null ? search.holds : search.condition
 
 /**
  * The same count from the counts that ingestion keeps, for questions that one of them answers: some hundred rows
@@ -93,7 +109,7 @@ export async function countByFacets(
   })
   const read = (range: Range) => {
     const bounds = { fromMs: range.fromMs, toMs: range.toMs - 1 }
-    return sql`(select count(*) from traces t where ${matches(sql, { teamId, bounds, conditions, search: null })})`
+    return sql`(select count(*) from traces t where ${matches(sql, { teamId, bounds, conditions })})`
   }
   const [row] = await sql<{ total: number }[]>`
     select (coalesce(sum(traces), 0) + ${read(parts.added)} - ${read(parts.removed)})::double precision as total

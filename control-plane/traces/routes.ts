@@ -15,7 +15,7 @@ import type { Deps } from '../deps.js'
 import { feedbackOf } from '../feedback/feedback.js'
 import { route } from '../http/route.js'
 import { listFacets } from './facet-queries.js'
-import { facetsOf, metadataPairs, rowConditions, windowBounds } from './filter-queries.js'
+import { facetsOf, judgedTraces, metadataPairs, rowConditions, windowBounds } from './filter-queries.js'
 import { hourParts } from './hour-parts.js'
 import { countByFacets, countTraces, listTraceRows, listVersionIds } from './list-queries.js'
 import { jsonObject, spanOf, traceRowOf } from './present.js'
@@ -90,6 +90,7 @@ async function pageOfTraces(
     bounds,
     conditions: rowConditions(sql, teamId, query, metadata, versionIds),
     search: textSearch(sql, query),
+    among: judgedTraces(sql, teamId, query)[0] ?? null,
   }
   const offset = (page - 1) * limit
   if (question.search !== null) {
