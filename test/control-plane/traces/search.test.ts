@@ -112,3 +112,28 @@ t.test('q matches a trace once, however many of its spans and signatures do', as
   for (let n = 0; n < 4; n++) await write({ trace: { id }, spanId: `s${n}`, input: 'the same words' })
   t.same(await find('same words'), [id])
 })
+
+t.test('a search pages through its whole window, newest first, as if it were one piece', async t => {
+  const { cp, ours, find } = await setUp(t)
+  const now = Date.now()
+  const newestFirst: string[] = []
+  for (let n = 0; n < 24; n++) {
+    const span = spanWrite(ours.teamId, { input: n % 3 === 0 ? 'no such word' : 'the lamp of day' })
+    await inTransaction(cp.deps.sql, tx =>
+      writeSpans(tx, [span], now - n * 30 * 3_600_000, { repeated: 'keep', foreign: 'refuse' }),
+    )
+    if (n % 3 !== 0 && n * 30 < 30 * 24) newestFirst.push(span.trace.id)
+  }
+  t.same(await find('lamp'), newestFirst)
+  t.same(await find('la'), newestFirst, 'and so does one too short for signatures')
+  const seen: string[] = []
+  for (let page = 1; page <= 4; page++) {
+    const { body } = await cp.call(listTraces, {
+      query: { q: 'LAMP of', page: String(page), limit: '5' },
+      as: ours.viewer.personalKey,
+    })
+    t.match(body, { total: newestFirst.length, page, limit: 5 })
+    seen.push(...body.data.map(row => row.id))
+  }
+  t.same(seen, newestFirst)
+})
