@@ -97,6 +97,11 @@ export async function insertSession(
   await tx`insert into sessions ${tx(session)}`
 }
 
+/** Its cookie acts in another team from now on. */
+export async function moveSession(tx: Sql, sessionId: string, teamId: string): Promise<void> {
+  await tx`update sessions set team_id = ${teamId} where id = ${sessionId}`
+}
+
 export async function deleteSession(tx: Sql, sessionId: string): Promise<void> {
   await tx`delete from sessions where id = ${sessionId}`
 }

@@ -4,14 +4,13 @@ import { isUuid } from '../../shared/contract/common.js'
 import { notFound } from '../../shared/errors/app-error.js'
 import { signedInSession } from '../access/credentials.js'
 import type { Principal } from '../access/principal.js'
-import type { Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { changeTeam } from '../gateway/publish.js'
 import { clientAddress } from '../http/origin.js'
 import { route } from '../http/route.js'
 import { acceptInvite } from './accept-invite.js'
-import { deleteSession, findTeamName, findUserById, listTeamsOfUser } from './queries.js'
-import { clearSessionCookie, openSession, setSessionCookie } from './session.js'
+import { deleteSession, findTeamName, findUserById, listTeamsOfUser, moveSession } from './queries.js'
+import { clearSessionCookie, setSessionCookie } from './session.js'
 import { signIn } from './sign-in.js'
 import { signUp } from './sign-up.js'
 
@@ -31,22 +30,20 @@ export function registerAuth(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, contract.signOut, async ({ principal, reply }) => {
-    await endSession(deps, principal, async () => {})
+    await endSession(deps, principal)
     clearSessionCookie(reply, deps.config)
   })
 
   route(app, deps, contract.getMe, ({ principal }) => whoAmI(deps, principal))
 
-  route(app, deps, contract.switchTeam, async ({ principal, body, reply }) => {
+  route(app, deps, contract.switchTeam, async ({ principal, body }) => {
     const { teamId } = body
     const teams = await listTeamsOfUser(deps.sql, principal.userId ?? '')
     const target = isUuid(teamId) ? teams.find(team => team.id === teamId) : undefined
     if (target === undefined) throw notFound('Team')
     if (target.id === principal.teamId) return whoAmI(deps, principal)
-    // A new cookie: proxies know the old one as a credential of the team that is left.
-    const who = { userId: principal.userId ?? '', teamId: target.id }
-    const token = await endSession(deps, principal, tx => openSession(tx, who, deps.now()))
-    setSessionCookie(reply, deps.config, token)
+    // Proxies know the session as one of the team that is left; its epoch moves, so they look the session up again.
+    await changeTeam(deps, principal.teamId, tx => moveSession(tx, principal.credentialId, target.id))
     return whoAmI(deps, { ...principal, teamId: target.id, role: target.role })
   })
 
@@ -59,14 +56,9 @@ export function registerAuth(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Revokes the session on every proxy at once; `also` runs in the same transaction. */
-function endSession<T>(deps: Deps, principal: Principal, also: (tx: Sql) => Promise<T>): Promise<T> {
-  const change = async (tx: Sql) => {
-    await deleteSession(tx, principal.credentialId)
-    return also(tx)
-  }
-  return changeTeam(deps, principal.teamId, change, { revokedIds: [principal.credentialId] })
-}
+/** It is refused at once, on every proxy too. */
+const endSession = (deps: Deps, { teamId, credentialId }: Principal): Promise<void> =>
+  changeTeam(deps, teamId, tx => deleteSession(tx, credentialId), { revokedIds: [credentialId] })
 
 async function whoAmI(deps: Deps, principal: Principal) {
   const { userId, teamId, role, via } = principal

@@ -10,6 +10,7 @@ export interface Question {
   credential: { kind: 'key' | 'session'; hash: string } | null
   teamId?: string | undefined
   knownEpoch?: number | undefined
+  knownTeamId?: string | undefined
   announcedEpoch?: number | undefined
 }
 
@@ -23,10 +24,13 @@ export interface Question {
 export async function lookUp(deps: Deps, question: Question): Promise<DirectoryAnswer> {
   const subject = subjectOf(question)
   if (subject === null) return { credential: null, team: null }
-  const { announcedEpoch } = question
-  const knownEpoch = question.knownEpoch ?? null
+  const { knownEpoch, knownTeamId = null } = question
+  const known = knownEpoch === undefined ? null : { teamId: knownTeamId, epoch: knownEpoch }
   const now = new Date(deps.now())
-  const first = await readSnapshot(deps.sql, subject, knownEpoch, now)
+  const first = await readSnapshot(deps.sql, subject, known, now)
+  // What was announced was of the team that the proxy knows; a session may have moved to another one.
+  const isOther = first !== null && knownTeamId !== null && first.teamId !== knownTeamId
+  const announcedEpoch = isOther ? undefined : question.announcedEpoch
   if (first === null || announcedEpoch === undefined || first.epoch === announcedEpoch) return answer(first)
   if (first.epoch > announcedEpoch) {
     announceAgain(deps, first)
@@ -34,7 +38,7 @@ export async function lookUp(deps: Deps, question: Question): Promise<DirectoryA
   }
   return inTransaction(deps.sql, async tx => {
     await settleAnnouncement(deps, tx, first.teamId, announcedEpoch)
-    return answer(await readSnapshot(tx, subject, knownEpoch, now))
+    return answer(await readSnapshot(tx, subject, known, now))
   })
 }
 

@@ -32,8 +32,15 @@ export interface Snapshot {
   team: StoredTeam | null
 }
 
+/** The team's record that a proxy holds. */
+export interface KnownTeam {
+  /** null: the credential's own. */
+  teamId: string | null
+  epoch: number
+}
+
 /**
- * A live credential, its team's epoch and, unless the epoch is `knownEpoch`, the team's whole configuration: one
+ * A live credential, its team's epoch and, unless it is the known one, the team's whole configuration: one
  * statement and so one snapshot. Read apart, a credential of epoch 7 could be cached as one of epoch 8.
  *
  * A credential is found by its hash through a unique index, so nothing is compared byte by byte.
@@ -43,7 +50,7 @@ export interface Snapshot {
 export async function readSnapshot(
   sql: Sql,
   subject: Subject,
-  knownEpoch: number | null,
+  known: KnownTeam | null,
   now: Date,
 ): Promise<Snapshot | null> {
   const [row] = await sql<{ snapshot: Snapshot }[]>`
@@ -52,7 +59,7 @@ export async function readSnapshot(
       'teamId', t.id,
       'epoch', t.epoch,
       'credential', (select row_to_json(c) from credential c),
-      'team', case when t.epoch = ${knownEpoch}::bigint then null else json_build_object(
+      'team', case when ${isKnown(sql, known)} then null else json_build_object(
         'capturePayloads', t.capture_payloads,
         'redactKeys', t.redact_keys,
         'connections', ${connections(sql)},
@@ -62,6 +69,11 @@ export async function readSnapshot(
     where t.id = ${subject.kind === 'team' ? subject.teamId : sql`(select c."teamId" from credential c)`}`
   return row?.snapshot ?? null
 }
+
+const isKnown = (sql: Sql, known: KnownTeam | null) =>
+  known === null
+    ? sql`false`
+    : sql`t.epoch = ${known.epoch}::bigint and t.id::text = coalesce(${known.teamId}::text, t.id::text)`
 
 /** A CredentialRecord per row, its columns named as its fields. */
 function credential(sql: Sql, subject: Subject, now: Date) {

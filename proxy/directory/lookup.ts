@@ -171,7 +171,8 @@ export function createDirectory(options: DirectoryOptions): Directory {
   /** @param held the newest copy of the team here, if the credential is known: it need not travel again. */
   async function ask(credential: CredentialHash, announcedEpoch: number | undefined, held: Team | undefined) {
     const startedIn = generation
-    const answer = await client.lookUp({ credential, knownEpoch: held?.epoch, announcedEpoch })
+    const known = held && { knownEpoch: held.epoch, knownTeamId: held.teamId }
+    const answer = await client.lookUp({ credential, ...known, announcedEpoch })
     metrics.directoryLoads.inc()
     const entry = entryOf(answer, held)
     if (startedIn === generation) remember(credential, entry)

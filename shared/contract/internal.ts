@@ -20,6 +20,8 @@ export const lookUpDirectory = endpoint({
     teamId: z.string().optional(),
     /** The epoch of the team's record that the proxy holds; the team is left out of the answer when it is current. */
     knownEpoch: z.number().int().optional(),
+    /** Whose record that is: a session may have moved to another team since. */
+    knownTeamId: z.string().optional(),
     /** The epoch that the ledger announced; the answer waits for a writer that is about to commit it. */
     announcedEpoch: z.number().int().optional(),
   }),
