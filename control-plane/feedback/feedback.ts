@@ -120,10 +120,13 @@ export const shown = (row: StoredFeedback): FeedbackRow => ({
 
 type Content = Pick<StoredFeedback, 'rating' | 'label' | 'comment'>
 
+/** What PostgreSQL would store of it: a comment that was cut inside an emoji must read back as it was answered. */
+const wellFormed = (text: string) => text.replace(/\p{Surrogate}/gu, '\ufffd')
+
 /** Blank text says nothing and is kept as none. @throws AppError VALIDATION_ERROR when nothing is left. */
 function merged(stored: Content, given: FeedbackContent): Content {
   const text = (value: Given<string>, held: string | null) =>
-    value === undefined ? held : value === null || value.trim() === '' ? null : value
+    value === undefined ? held : value === null || value.trim() === '' ? null : wellFormed(value)
   const content = {
     rating: given.rating === undefined ? stored.rating : given.rating,
     label: text(given.label, stored.label),

@@ -27,6 +27,19 @@ t.test('feedback has every field of the contract, and the caller as its author',
   })
 })
 
+t.test('a comment that was cut inside an emoji is answered as it is kept', async t => {
+  const { author, cp, post, ofTrace, trace } = await feedbackScene(t)
+  const { id } = await trace()
+  const { status, body } = await post(id, { label: 'fine 👍', comment: 'great \ud83d' })
+  t.equal(status, 201)
+  t.equal(body.label, 'fine 👍')
+  t.equal(body.comment, 'great \ufffd')
+  const place = { id, feedbackId: body.id }
+  const edit = await cp.call(updateFeedback, { params: place, body: { label: '\udc4d' }, as: author })
+  t.equal(edit.body.label, '\ufffd')
+  t.match((await ofTrace(id)).body.data, [{ label: '\ufffd', comment: 'great \ufffd' }])
+})
+
 t.test('each of rating, label and comment is enough alone; none of them is refused', async t => {
   const { post, trace, ofTrace } = await feedbackScene(t)
   const { id } = await trace()
