@@ -23,6 +23,12 @@ test('anything else is INTERNAL_ERROR with the request id and nothing else', asy
   }
 })
 
+test('a message that repeats something huge is shortened to what can be read', async t => {
+  const { message } = errorReply(notFound(`Prompt '${'x'.repeat(900_000)}'`), 'r1').body.error
+  t.ok(message.length < 5_000)
+  t.match(message, /^Prompt 'x+ … x+' not found\.$/)
+})
+
 test('a missing resource says which', async t => {
   t.match(notFound('Prompt'), { code: 'NOT_FOUND', status: 404, message: 'Prompt not found.' })
 })
