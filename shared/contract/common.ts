@@ -35,7 +35,7 @@ const wholeNumber = (text: string) => (/^-?\d+$/.test(text) ? Number(text) : Num
 
 /** `page` and `limit` of every paginated list (spec 1, conventions); extend it with `.extend({...})`. */
 export const pageQuery = z.object({
-  page: z.string().transform(wholeNumber).pipe(z.number().int().min(1).max(1_000_000)).default(1),
+  page: z.string().transform(wholeNumber).pipe(z.number().int().min(1)).default(1),
   limit: z.string().transform(wholeNumber).pipe(z.number().int().min(1).max(100)).default(20),
 })
 

@@ -34,6 +34,11 @@ test('a nested field is named by its path before the message', async t => {
 test('page and limit have their defaults and bounds', async t => {
   t.same(parseWith(pageQuery, {}), { page: 1, limit: 20 })
   t.same(parseWith(pageQuery, { page: '3', limit: '100' }), { page: 3, limit: 100 })
+  t.same(
+    parseWith(pageQuery, { page: '1000000000000' }),
+    { page: 1e12, limit: 20 },
+    'an empty page, no error',
+  )
   for (const wrong of [{ page: 'x' }, { page: '1.5' }, { limit: '0' }, { limit: '-1' }, { limit: '' }]) {
     t.ok(problem(pageQuery, wrong), JSON.stringify(wrong))
   }
