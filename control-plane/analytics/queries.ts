@@ -40,12 +40,15 @@ export async function sumSpans(
     question.groupBy === 'session' ? sessionPieces(sql, question, parts) : rollupPieces(sql, question, parts)
   const rows = await sql<(Omit<GroupSums, 'bars'> & { bars: string | null })[]>`
     with pieces (
-      key, requests, errors, prompt_tokens, completion_tokens, total_tokens, cost_nano, buckets, counts, sums
+      key, requests, errors, prompt_tokens, completion_tokens, total_tokens, cost_nano, buckets, counts, sums, latencies
     ) as materialized (${pieces}),
-    latencies as (
+    bars as (
       select key, json_agg(json_build_array(bucket, n, us)) as bars from (
-        select key, bucket, sum(n) as n, sum(us) as us
-        from pieces, unnest(buckets, counts, sums) as h(bucket, n, us)
+        select key, bucket, sum(n) as n, sum(us) as us from (
+          select key, bucket, n, us from pieces, unnest(buckets, counts, sums) as h(bucket, n, us)
+          union all
+          select key, bucket, n, s from pieces, bars_of(latencies) where latencies is not null
+        ) counted
         group by key, bucket
       ) bar
       group by key
@@ -56,8 +59,7 @@ export async function sumSpans(
         sum(total_tokens)::double precision as total_tokens, sum(cost_nano)::double precision as cost_nano
       from pieces group by key having sum(requests) > 0
     )
-    select totals.*, latencies.bars::text as bars
-    from totals left join latencies on latencies.key is not distinct from totals.key`
+    select totals.*, bars.bars::text as bars from totals left join bars on bars.key is not distinct from totals.key`
   return rows.map(({ bars, ...sums }) => ({ ...sums, bars: bars === null ? [] : JSON.parse(bars) }))
 }
 
@@ -72,12 +74,13 @@ function rollupPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): 
         ? sql`nullif(model, '')`
         : sql`nullif(prompt_version_id, ${NO_VERSION}::uuid)::text`
   const columns = sql`${key} as key, requests, errors, prompt_tokens, completion_tokens, total_tokens, cost_nano,
-    buckets, counts, sums`
+    buckets, counts, sums, null::bigint[] as latencies`
   const asked = sql`team_id = ${teamId} ${kind === null ? sql`` : sql`and kind = ${kind}`}
     ${model === null ? sql`` : sql`and model = ${model}`}`
   const within = (range: Range) => sql`at >= ${new Date(range.fromMs)} and at < ${new Date(range.toMs)}`
+  const days = groupBy === 'prompt_version' ? 'day' : 'model_day'
   return sql`
-    select ${columns} from span_rollups where ${asked} and grain = 'day' and ${within(parts.days)}
+    select ${columns} from span_rollups where ${asked} and grain = ${days} and ${within(parts.days)}
     union all
     select ${columns} from span_rollups
     where ${asked} and grain = 'hour' and (${within(parts.hours[0]!)} or ${within(parts.hours[1]!)})
@@ -93,38 +96,37 @@ function rollupPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): 
  */
 function sessionPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): Fragment {
   const { teamId, kind, model } = question
-  const [from, end] = [new Date(parts.added.fromMs), new Date(parts.removed.fromMs)]
-  const within = sql`t.started_at >= ${from} and t.last_started_at < ${end}`
+  const range = { fromMs: parts.added.fromMs, toMs: parts.removed.fromMs }
+  const [from, end] = [new Date(range.fromMs), new Date(range.toMs)]
   const inSession = sql`t.team_id = ${teamId} and t.session_id is not null
     and t.started_at < ${end} and t.last_started_at >= ${from}`
-  const ofSpans = (traces: Fragment) =>
-    spanPieces(
-      sql,
-      question,
-      { fromMs: parts.added.fromMs, toMs: parts.removed.fromMs },
-      1,
-      sql`join traces t on t.team_id = s.team_id and t.received_at = s.trace_received_at and t.id = s.trace_id
-      and ${inSession} and ${traces}`,
-    )
-  if (kind !== null || model !== null) return ofSpans(sql`true`)
+  // Trace by trace, each one range of the spans' key: `offset 0` keeps PostgreSQL from reading all spans instead.
+  const spansOf = (traces: Fragment) => sql`
+    (select * from traces t where ${inSession} and ${traces} offset 0) t cross join lateral (
+      select * from spans s where s.team_id = t.team_id and s.trace_received_at = t.received_at
+        and s.trace_id = t.id offset 0
+    ) s`
+  if (kind !== null || model !== null) return spanPieces(sql, question, range, 1, spansOf(sql`true`))
   return sql`
     select t.session_id, t.span_count, t.error_count, t.prompt_tokens, t.completion_tokens, t.total_tokens,
-      coalesce(t.total_cost_nano, 0), l.buckets, l.counts, l.sums
-    from traces t cross join lateral (
-      select coalesce(array_agg(bucket), '{}') as buckets, coalesce(array_agg(n), '{}') as counts,
-        coalesce(array_agg(s), '{}') as sums from bars_of(t.latencies)
-    ) l
-    where ${inSession} and ${within}
-    union all ${ofSpans(sql`not (${within})`)}`
+      coalesce(t.total_cost_nano, 0), '{}'::bigint[], '{}'::bigint[], '{}'::bigint[], t.latencies
+    from traces t where ${inSession} and t.started_at >= ${from} and t.last_started_at < ${end}
+    union all ${spanPieces(
+      sql,
+      question,
+      range,
+      1,
+      spansOf(sql`(t.started_at < ${from} or t.last_started_at >= ${end})`),
+    )}`
 }
 
-/** Spans one by one, in the form of rollup rows. @param trace their traces `t`, where the key is of those. */
+/** Spans one by one, in the form of rollup rows. @param source spans `s`, with their traces `t` where the key is of those. */
 function spanPieces(
   sql: Sql,
   question: AnalyticsQuestion,
   range: Range,
   sign: 1 | -1,
-  trace: Fragment = sql``,
+  source: Fragment = sql`spans s`,
 ): Fragment {
   const { teamId, groupBy, kind, model } = question
   const key = {
@@ -140,8 +142,8 @@ function spanPieces(
     select ${key}, ${times(sql`1`)}, ${times(sql`(case when s.status = 'error' then 1 else 0 end)`)},
       ${times(sql`coalesce(s.prompt_tokens, 0)`)}, ${times(sql`coalesce(s.completion_tokens, 0)`)},
       ${times(sql`coalesce(s.total_tokens, 0)`)}, ${times(sql`coalesce(s.cost_nano, 0)`)},
-      ${bar(sql`latency_bucket(${us})`)}, ${bar(times(sql`1`))}, ${bar(times(us))}
-    from spans s ${trace}
+      ${bar(sql`latency_bucket(${us})`)}, ${bar(times(sql`1`))}, ${bar(times(us))}, null::bigint[]
+    from ${source}
     where s.team_id = ${teamId} and s.start_time >= ${new Date(range.fromMs)}
       and s.start_time < ${new Date(range.toMs)}
       ${kind === null ? sql`` : sql`and s.kind = ${kind}`} ${model === null ? sql`` : sql`and s.model = ${model}`}`

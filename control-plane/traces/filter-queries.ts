@@ -1,4 +1,5 @@
 import { type TraceFilters, traceFilters } from '../../shared/contract/traces.js'
+import { nanoFromUsd } from '../../shared/money/nano.js'
 import type { Sql } from '../db/sql.js'
 import type { Fragment } from './queries.js'
 import { textSearch } from './search-queries.js'
@@ -72,33 +73,44 @@ export function rowConditions(
   if (filters.status === 'error') conditions.push(sql`t.status = 'error'`)
   else where(filters.status, status => sql`t.status = ${status}`)
   where(filters.session_id, session => sql`t.session_id = ${session}`)
-  where(filters.model, model => sql`t.models @> array[${model}]::text[]`)
-  where(filters.prompt_version_id, id => sql`t.prompt_version_ids @> array[${id.toLowerCase()}]::text[]`)
+  where(filters.model, model => beside(sql, sql`t.models @> array[${model}]::text[]`))
+  where(filters.prompt_version_id, id =>
+    beside(sql, sql`t.prompt_version_ids @> array[${id.toLowerCase()}]::text[]`),
+  )
   where(filters.prompt_id, id =>
     versionIds === undefined
       ? sql`t.prompt_version_ids && array(
       select v.id::text from prompt_versions v where v.team_id = ${teamId} and v.prompt_id = ${id})`
-      : sql`t.prompt_version_ids && ${versionIds as string[]}::text[]
+      : sql`${beside(sql, sql`t.prompt_version_ids && ${versionIds as string[]}::text[]`)}
           and t.terms && ${termArray(
             sql,
             versionIds.map(id => termOf(teamId, 'prompt_version', id)),
           )}`,
   )
-  where(filters.error_type, type => sql`t.error_types @> array[${type}]::text[]`)
-  where(filters.error_code, code => sql`t.error_codes @> array[${code}]::text[]`)
-  where(filters.tags, tags => sql`t.tags @> ${tags}::text[]`)
+  where(filters.error_type, type => beside(sql, sql`t.error_types @> array[${type}]::text[]`))
+  where(filters.error_code, code => beside(sql, sql`t.error_codes @> array[${code}]::text[]`))
+  where(filters.tags, tags => beside(sql, sql`t.tags @> ${tags}::text[]`))
   where(filters.min_latency_ms, least => sql`t.duration_ms >= ${least}`)
-  // To the nano-dollar: 0.000000003 USD is exactly 3.
-  where(filters.min_cost_usd, least => sql`t.total_cost_nano >= round(${least}::text::numeric * 1000000000)`)
+  where(filters.min_cost_usd, least => sql`t.total_cost_nano >= ${nanoText(least)}::text::bigint`)
   where(filters.min_tokens, least => sql`t.total_tokens >= ${least}::bigint`)
   where(filters.has_warning, wanted => (wanted ? sql`t.warning_count > 0` : sql`t.warning_count = 0`))
-  for (const [key, value] of metadata) conditions.push(holdsPair(sql, key, value))
+  for (const [key, value] of metadata) conditions.push(beside(sql, holdsPair(sql, key, value)))
   return [
     ...conditions,
     ...termConditions(sql, teamId, filters, metadata),
     ...boundConditions(sql, teamId, filters),
   ]
 }
+
+/**
+ * A condition that stands beside a term which says the same. PostgreSQL would take the two for independent, expect a
+ * hundredth where a tenth is, and read them all instead of the first page; of a `case` it expects half.
+ */
+const beside = (sql: Sql, condition: Fragment): Fragment =>
+  sql`case when ${condition} then true else false end`
+
+/** To the nano-dollar: 0.000000003 USD is exactly 3. Kept within bigint. */
+const nanoText = (usd: number): string => String(Math.min(Math.max(nanoFromUsd(usd), -9e18), 9e18))
 
 /** What the index on `traces.terms` narrows down; the conditions on the columns themselves stand beside it. */
 function termConditions(

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.js'
 import { upsertSessions } from '../sessions/rollup-queries.js'
 import type { SessionDelta } from '../sessions/session-delta.js'
-import type { SpanRollupDelta } from './span-rollup.js'
+import { NO_VERSION, type SpanRollupDelta } from './span-rollup.js'
 import type { FacetDelta } from './trace-facets.js'
 
 export interface TraceSignature {
@@ -58,7 +58,7 @@ const insertSignatures = (tx: Sql, signatures: readonly TraceSignature[]) => tx`
     as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, signature text)`
 
 /**
- * Moves up to `limit` deltas of spans into the sums of their hour and their day. Two at once take different deltas.
+ * Moves up to `limit` deltas of spans into the sums of their hour and their days. Two at once take different deltas.
  *
  * @returns how many there were.
  */
@@ -73,6 +73,10 @@ export async function foldSpanDeltas(tx: Sql, limit: number): Promise<number> {
       union all
       select 'day', team_id, date_trunc('day', at, 'UTC'), week, kind, model, prompt_version_id, requests, errors,
         prompt_tokens, completion_tokens, total_tokens, cost_nano, buckets, counts, sums
+      from taken
+      union all
+      select 'model_day', team_id, date_trunc('day', at, 'UTC'), week, kind, model, ${NO_VERSION}::uuid, requests,
+        errors, prompt_tokens, completion_tokens, total_tokens, cost_nano, buckets, counts, sums
       from taken
     ), bars as (
       select grain, team_id, at, week, kind, model, prompt_version_id, array_agg(bucket order by bucket) as buckets,
