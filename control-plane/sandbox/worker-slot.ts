@@ -81,6 +81,8 @@ export class WorkerSlot {
         if ('thread' in message) {
           clearTimeout(late)
           this.#thread = message.thread
+          // The job that it was started for may have found another thread.
+          this.#worker.unref()
           resolve()
         } else {
           this.#settle?.({ outcome: message.outcome, isAlive: !message.isSpent })
