@@ -26,7 +26,7 @@ create index traces_by_session on traces (team_id, session_id, started_at) where
 -- For the lower bounds on totals: counted and paged from the index alone, ten times faster than from the rows. It costs
 -- every update of a trace that changes a total its place on the page, and so an entry in each index.
 create index traces_by_totals on traces (team_id, received_at)
-  include (duration_ms, total_cost_nano, total_tokens);
+  include (id, started_at, duration_ms, total_cost_nano, total_tokens);
 
 -- For the parts of an hour at the ends of an analytics window.
 create index spans_by_start on spans (team_id, start_time);

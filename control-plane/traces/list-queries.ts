@@ -20,13 +20,17 @@ export interface TraceQuestion {
 // Traces of one write share a receipt time; among them the one that started last is the newest.
 const newestFirst = (sql: Sql) => sql`t.received_at desc, t.started_at desc, t.id desc`
 
-/** One page of a team's traces, newest first. Reading stops with the page. */
+/**
+ * One page of a team's traces, newest first. Reading stops with the page. The page is found by its keys alone, which an
+ * index can do without the rows, and only its own rows are read.
+ */
 export async function listTraceRows(
   sql: Sql,
   question: TraceQuestion,
   page: { limit: number; offset: number },
 ): Promise<StoredTrace[]> {
   const { search } = question
+  const keys = sql`t.team_id, t.received_at, t.started_at, t.id`
   // Sorted before the texts are compared, so that comparing stops with the page too; `offset 0` keeps it in that order.
   const source =
     search === null
@@ -34,8 +38,11 @@ export async function listTraceRows(
       : sql`(select t.* from ${candidates(sql, question)} order by ${newestFirst(sql)} offset 0) t
           where ${textCondition(search, question)}`
   return sql<StoredTrace[]>`
-    select ${traceColumns(sql)} from ${source}
-    order by ${newestFirst(sql)} limit ${page.limit} offset ${page.offset}`
+    select ${traceColumns(sql)} from (
+      select ${keys} from ${source} order by ${newestFirst(sql)} limit ${page.limit} offset ${page.offset}
+    ) page
+    join traces t using (team_id, received_at, started_at, id)
+    order by ${newestFirst(sql)}`
 }
 
 /** How many there are on all pages. @param most counting stops there. */
