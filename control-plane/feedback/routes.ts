@@ -6,6 +6,7 @@ import {
   summarizeFeedback,
   updateFeedback,
 } from '../../shared/contract/feedback.js'
+import { withOwnPlans } from '../db/own-plans.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { metadataPairs, traceConditions } from '../traces/filter-queries.js'
@@ -35,10 +36,9 @@ export function registerFeedback(app: FastifyInstance, deps: Deps): void {
     const ofFeedback = feedbackConditions(sql, query)
     const ofTrace = traceConditions(sql, principal.teamId, query, metadataPairs(query))
     const offset = (page - 1) * limit
-    const { rows, total } = await listFeedbackRows(sql, principal.teamId, ofFeedback, ofTrace, {
-      limit,
-      offset,
-    })
+    const { rows, total } = await withOwnPlans(sql, tx =>
+      listFeedbackRows(tx, principal.teamId, ofFeedback, ofTrace, { limit, offset }),
+    )
     return { data: rows.map(shown), total, page, limit }
   })
 

@@ -58,8 +58,10 @@ export function publicError(error: unknown): unknown {
       headers: { 'retry-after': '1' },
     })
   }
-  if (error instanceof StatementDeadline) return unavailable('The database did not answer in time.', 2, error)
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown }
+  if (error instanceof StatementDeadline || code === STATEMENT_TIMEOUT) {
+    return unavailable('The database did not answer in time.', 2, error)
+  }
   if (typeof code !== 'string') return error
   if (isDatabaseAway(code)) return unavailable('The database cannot be reached.', 2, error)
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
@@ -77,12 +79,15 @@ export function publicError(error: unknown): unknown {
   return badData(code, isAboutJson) ?? error
 }
 
+/** The server gave up on its own clock, which is a little ahead of ours. */
+const STATEMENT_TIMEOUT = '57014'
+
 const awayCodes = new Set([
   ...['CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'],
   ...['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH'],
-  // Shutting down, crashed, starting; too many connections; statement or lock timeout; read-only after a failover;
-  // serialization failure and deadlock: the same request may pass a moment later.
-  ...['57P01', '57P02', '57P03', '53300', '57014', '55P03', '25006', '40001', '40P01', '25P03'],
+  // Shutting down, crashed, starting; too many connections; lock timeout; read-only after a failover; serialization
+  // failure and deadlock: the same request may pass a moment later.
+  ...['57P01', '57P02', '57P03', '53300', '55P03', '25006', '40001', '40P01', '25P03'],
 ])
 
 const isDatabaseAway = (code: string): boolean => awayCodes.has(code) || /^08...$/.test(code)
