@@ -52,31 +52,41 @@ export function connectSql(databaseUrl: string, options: SqlOptions = {}): Datab
   const deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS
   const serverMs = Math.max(100, deadlineMs - SERVER_HEAD_START_MS)
   const silentMs = Math.max(10_000, 3 * deadlineMs)
-  const client = postgres(databaseUrl, {
-    max: options.max ?? 10,
-    connect_timeout: Math.max(1, Math.ceil(deadlineMs / 1000)),
-    // Below the socket's own limit: an idle connection is closed by the driver, never by that limit.
-    idle_timeout: silentMs / 1000 - 2,
-    backoff: () => 0.2,
-    onnotice: () => {},
-    fetch_types: false,
-    types: arrayTypes,
-    // Not postgres.camel: that one also renames the keys inside jsonb values.
-    transform: {
-      undefined: null,
-      column: { from: postgres.toCamel, to: postgres.fromCamel },
-    },
-    connection: {
-      application_name: options.name ?? 'agh-control-plane',
-      statement_timeout: serverMs,
-      lock_timeout: serverMs,
-      idle_in_transaction_session_timeout: silentMs,
-    },
-    ...watchedSocket(silentMs),
-  })
+  const open = () =>
+    postgres(databaseUrl, {
+      max: options.max ?? 10,
+      connect_timeout: Math.max(1, Math.ceil(deadlineMs / 1000)),
+      // Below the socket's own limit: an idle connection is closed by the driver, never by that limit.
+      idle_timeout: silentMs / 1000 - 2,
+      backoff: () => 0.2,
+      onnotice: () => {},
+      fetch_types: false,
+      types: arrayTypes,
+      // Not postgres.camel: that one also renames the keys inside jsonb values.
+      transform: {
+        undefined: null,
+        column: { from: postgres.toCamel, to: postgres.fromCamel },
+      },
+      connection: {
+        application_name: options.name ?? 'agh-control-plane',
+        statement_timeout: serverMs,
+        lock_timeout: serverMs,
+        idle_in_transaction_session_timeout: silentMs,
+      },
+      ...watchedSocket(silentMs),
+    })
+  const [client, forTransactions] = [open(), open()]
+  endTogether(client, forTransactions)
   const bounded = withDeadlines(client, deadlineMs) as Database
-  deadlines.set(bounded, deadlineMs)
+  pools.set(bounded, { deadlineMs, transactions: withDeadlines(forTransactions, deadlineMs) as Database })
   return bounded
+}
+
+function endTogether(client: Database, other: Database): void {
+  const end = client.end.bind(client)
+  client.end = async options => {
+    await Promise.all([end(options), other.end(options)])
+  }
 }
 
 /**
@@ -100,8 +110,13 @@ function watchedSocket(silentMs: number): object {
   return { socket }
 }
 
-/** The deadline of each client that `connectSql` made. */
-const deadlines = new WeakMap<object, number>()
+/**
+ * What belongs to each client that `connectSql` made. Transactions have connections of their own: where all are busy the
+ * driver sends a statement behind those of another, and a `begin` that is the hundredth there, or finds the socket full,
+ * never gets its connection for itself. It fails (UNSAFE_TRANSACTION), and what others send there afterwards is in a
+ * transaction that nobody commits. Where only transactions are, nothing is ever sent behind anything.
+ */
+const pools = new WeakMap<object, { deadlineMs: number; transactions: Database }>()
 
 /** Anything callable that the driver has. */
 type DriverCall = (...args: unknown[]) => unknown
@@ -200,7 +215,9 @@ function limit(query: Pending, deadlineMs: number): void {
  */
 export async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>): Promise<T> {
   if ('savepoint' in sql) return (await (sql as postgres.TransactionSql).savepoint(tx => work(tx))) as T
-  const deadlineMs = deadlines.get(sql) ?? DEFAULT_DEADLINE_MS
+  const pool = pools.get(sql)
+  if (pool === undefined) throw new Error('A transaction wants the client that connectSql made.')
+  const { deadlineMs, transactions } = pool
   return new Promise<T>((resolve, reject) => {
     let givenUp = false
     const giveUp = () => {
@@ -222,7 +239,7 @@ export async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>):
         timer = setTimeout(giveUp, deadlineMs)
       }
     }
-    const whole = (sql as postgres.Sql).begin(bounded) as Promise<T>
+    const whole = transactions.begin(bounded) as Promise<T>
     whole.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

@@ -169,3 +169,18 @@ async function startRelay(t: Test) {
     },
   }
 }
+
+test('a transaction among many statements has its connection for itself, however long the queues are', async t => {
+  const { url } = await testDatabase(t)
+  const sql = connectSql(url, { max: 2, deadlineMs: 20_000 })
+  t.teardown(() => sql.end({ timeout: 1 }))
+  const send = () => sql`select 1 as one`.execute()
+  await Promise.all(Array.from({ length: 8 }, send))
+  // The driver sends up to 100 statements behind one that is under way.
+  for (let count = 190; count < 215; count++) {
+    const statements = Array.from({ length: count }, send)
+    const committed = inTransaction(sql, tx => tx`select 1 as one`)
+    t.same([...(await committed)], [{ one: 1 }], `behind ${count} statements`)
+    await Promise.all(statements)
+  }
+})
