@@ -38,7 +38,10 @@ export async function changeTeam<T>(
   change: (tx: Sql) => Promise<T>,
   options: { revokedIds?: readonly string[] } = {},
 ): Promise<T> {
-  const attempt: { entry: OutboxEntry | null; missed: boolean } = { entry: null, missed: false }
+  const attempt: { entry: OutboxEntry | null; announced: Promise<boolean> } = {
+    entry: null,
+    announced: Promise.resolve(false),
+  }
   let result: T
   try {
     result = await inTransaction(deps.sql, async tx => {
@@ -47,16 +50,19 @@ export async function changeTeam<T>(
       if (epoch === null) throw notFound('Team')
       // Set before the attempt: an announcement that timed out may have arrived.
       attempt.entry = { teamId, epoch, revokedIds: [...(options.revokedIds ?? [])] }
-      attempt.missed = !(await announce(deps, attempt.entry))
-      if (attempt.missed) await insertOutboxEntry(tx, attempt.entry)
+      attempt.announced = announce(deps, attempt.entry)
+      if (!(await attempt.announced)) await insertOutboxEntry(tx, attempt.entry)
       return changed
     })
   } catch (error) {
+    // A connection that dies ends the transaction while its announcement is under way. Taken back before it has arrived
+    // it would stay.
+    await attempt.announced
     if (attempt.entry !== null) await withdraw(deps, attempt.entry)
     throw error
   }
   if (attempt.entry === null) return result
-  if (!attempt.missed) {
+  if (await attempt.announced) {
     // Once more: a ledger that was flushed between announcement and commit has forgotten the announcement, and a
     // look-up in that moment has told it the old epoch.
     await announce(deps, attempt.entry)

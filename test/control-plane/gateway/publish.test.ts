@@ -155,13 +155,15 @@ t.test('a change whose connection dies before the commit is taken back', async t
     // Announced, but the server has lost the transaction: nobody knows this yet.
     await deps.ledger.publish(teamId, { epoch: before + 1 })
     await deps.sql`select pg_terminate_backend(${backend})`
-    await sleep(20)
+    // The announcement itself arrives when the transaction has long failed.
+    await sleep(300)
   }
   await t.rejects(
     changeTeam(deps, teamId, async tx => {
       backend = Number((await tx`select pg_backend_pid() as pid`)[0]?.pid)
     }),
   )
+  await sleep(400)
   t.equal(await committedEpoch(deps, teamId), before)
   t.equal((await deps.ledger.look(teamId, randomUUID())).epoch, before)
 })
