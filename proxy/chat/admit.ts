@@ -50,7 +50,7 @@ export async function admit(
   const { team } = target.caller
   const estimate = estimateCall(target.call, target.model.prices, target.model.maxOutputTokens)
   const request = admitCall(target, requestId, estimate, cacheHit, state)
-  if (state === 'away') return withoutLedger(target, estimate, request, deps)
+  if (state === 'away') return withoutLedger(target, estimate, request, deps, 'the ledger does not answer')
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     let verdict: Verdict
     try {
@@ -67,9 +67,13 @@ export async function admit(
     if (verdict.epoch < team.epoch && state === 'trusted') return giveBack(verdict, 'forgetful', deps)
     if (verdict.epoch > team.epoch || verdict.kind === 'outdated') return giveBack(verdict, 'trusted', deps)
     if (verdict.kind !== 'unseeded') return judge(verdict, target, estimate, deps)
-    await seed(team.teamId, deps)
+    try {
+      await deps.directory.seed(team.teamId)
+    } catch (error) {
+      return withoutLedger(target, estimate, request, deps, 'the ledger could not be seeded', error)
+    }
   }
-  throw ledgerUnavailable('the ledger could not be seeded')
+  return withoutLedger(target, estimate, request, deps, 'the ledger could not be seeded')
 }
 
 function admitCall(
@@ -146,18 +150,25 @@ function ledgerAway(deps: Deps): Stale {
   return { stale: true, announcedEpoch: EPOCH_UNKNOWN, ledger: 'away' }
 }
 
-async function seed(teamId: string, deps: Deps): Promise<void> {
-  try {
-    await deps.directory.seed(teamId)
-  } catch (error) {
-    throw ledgerUnavailable('the ledger could not be seeded', error)
-  }
-}
-
-/** `LEDGER_DOWN`, spec 4, section 1: only calls that have a limit depend on the ledger. */
-function withoutLedger(target: ScopedTarget, estimate: Estimate, request: AdmitCall, deps: Deps): Admission {
+/**
+ * `LEDGER_DOWN`, spec 4, section 1: only calls that have a limit depend on the ledger. One that is back empty and cannot
+ * be filled knows no more of the budgets than one that is away.
+ */
+function withoutLedger(
+  target: ScopedTarget,
+  estimate: Estimate,
+  request: AdmitCall,
+  deps: Deps,
+  why: string,
+  cause?: unknown,
+): Admission {
   const limited = request.budgets.length > 0 || request.maxRpm !== null || request.maxTpm !== null
-  if (limited && deps.config.ledgerDown === 'closed') throw ledgerUnavailable('the ledger does not answer')
+  if (limited && deps.config.ledgerDown === 'closed') {
+    throw new AppError('LEDGER_UNAVAILABLE', `Budgets and limits cannot be checked: ${why}.`, {
+      cause,
+      headers: { 'retry-after': '1' },
+    })
+  }
   if (limited) deps.metrics.ledgerBypassed.inc()
   return {
     target,
@@ -168,9 +179,3 @@ function withoutLedger(target: ScopedTarget, estimate: Estimate, request: AdmitC
     remainingRequests: null,
   }
 }
-
-const ledgerUnavailable = (detail: string, cause?: unknown) =>
-  new AppError('LEDGER_UNAVAILABLE', `Budgets and limits cannot be checked: ${detail}.`, {
-    cause,
-    headers: { 'retry-after': '1' },
-  })
