@@ -29,10 +29,10 @@ export function startJobs(
   jobs: readonly Job[] = jobList,
   cronLines: readonly string[] = crontab,
 ): JobWorker {
-  const pool = jobPool(databaseUrl, CONCURRENCY + 2)
+  const stopping = new AbortController()
+  const pool = jobPool(databaseUrl, CONCURRENCY + 2, deps.log, stopping.signal)
   pool.on('error', error => deps.log.warn({ error }, 'a job connection was lost'))
   const sql = connectSql(databaseUrl, { deadlineMs: JOB_STATEMENT_MS, max: CONCURRENCY, name: 'agh-jobs' })
-  const stopping = new AbortController()
   const state: { runner: Runner | null } = { runner: null }
   const options = {
     pgPool: pool,
@@ -74,8 +74,13 @@ export function startJobs(
   }
 }
 
-const jobPool = (databaseUrl: string, max: number) =>
-  new pg.Pool({
+/**
+ * Statements of the pool itself, the schedule's alone (graphile-worker's cron.js), are tried until they succeed: each may
+ * be said twice. A schedule that fails at the full minute of an outage leaves a promise behind that nobody awaits, which
+ * ends a Node process that does not listen for that.
+ */
+function jobPool(databaseUrl: string, max: number, log: Logger, stopping: AbortSignal): pg.Pool {
+  const pool = new pg.Pool({
     connectionString: databaseUrl,
     max,
     application_name: 'agh-jobs',
@@ -83,6 +88,20 @@ const jobPool = (databaseUrl: string, max: number) =>
     query_timeout: 30_000,
     keepAlive: true,
   })
+  const query = pool.query.bind(pool)
+  const patient = async (text: string, values?: unknown[]) => {
+    for (;;) {
+      try {
+        return await query(text, values)
+      } catch (error) {
+        if (stopping.aborted) return { rows: [] }
+        log.warn({ error }, 'the schedule of the jobs waits for PostgreSQL')
+        await sleep(RESTART_AFTER_MS, undefined, { signal: stopping }).catch(() => {})
+      }
+    }
+  }
+  return Object.assign(pool, { query: patient })
+}
 
 function taskList(jobs: readonly Job[], deps: Deps): TaskList {
   const entries = jobs.map(({ name, run: body }) => {

@@ -82,6 +82,27 @@ test('the queue goes on after PostgreSQL dropped every connection', async t => {
   await until(() => seen.length === 1, 20_000)
 })
 
+test('the schedule waits for a database that cannot take it, and leaves no promise behind', async t => {
+  const cp = await startControlPlane(t)
+  const { sql } = cp.deps
+  const loose: unknown[] = []
+  const hear = (reason: unknown) => void loose.push(reason)
+  process.on('unhandledRejection', hear)
+  t.teardown(() => process.off('unhandledRejection', hear))
+  await sql`alter table graphile_worker._private_known_crontabs rename to away`
+  const worker = startJobs(cp.deps, cp.databaseUrl, [job('note', async () => {})], ['0 0 1 1 * note'])
+  t.teardown(() => worker.stop())
+  await until(() => worker.isRunning())
+  await sleep(300)
+  t.ok(worker.isRunning(), 'jobs are taken meanwhile')
+  await sql`alter table graphile_worker.away rename to _private_known_crontabs`
+  let known = 0
+  for (const end = Date.now() + 10_000; known === 0 && Date.now() < end; await sleep(100))
+    known = (await sql`select from graphile_worker._private_known_crontabs where identifier = 'note'`).length
+  t.equal(known, 1)
+  t.same(loose, [])
+})
+
 test('jobs of the service have unique names, and every cron line names one of them', async t => {
   const names = jobList.map(one => one.name)
   t.equal(new Set(names).size, names.length)
