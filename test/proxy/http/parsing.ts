@@ -62,9 +62,11 @@ export function parsingSuite(t: Test, engine: Engine): void {
       const pieces = [request.slice(0, at), request.slice(at)]
       const answer = await sendRaw(server.port, pieces, { gapMs: 15, until: /hello$|505/ })
       // Known limit of this uWebSockets.js build: it wants the request line in one packet, and answers 505 to one that
-      // ends between the method and the line break (uNetworking/uWebSockets#1776).
+      // ends between the method and the line break (uNetworking/uWebSockets#1776). On a machine that was busy for a
+      // moment the two arrive as one.
       const known = engine === 'uwebsockets' && at >= 'POST'.length && at <= lineEnd
-      t.same(answer.statuses, [known ? 505 : 200], `split at ${at}`)
+      const [status] = answer.statuses
+      t.ok(answer.statuses.length === 1 && (status === 200 || (known && status === 505)), `split at ${at}`)
     })
   })
 
