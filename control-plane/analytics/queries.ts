@@ -4,7 +4,7 @@ import type { Sql } from '../db/sql.js'
 import type { HourParts, Range } from '../traces/hour-parts.js'
 import type { Bar } from '../traces/latency.js'
 import type { Fragment } from '../traces/queries.js'
-import { NO_VERSION } from '../traces/span-rollup.js'
+import { NO_VERSION, type SpanSums } from '../traces/span-rollup.js'
 
 export interface AnalyticsQuestion {
   teamId: string
@@ -14,15 +14,9 @@ export interface AnalyticsQuestion {
 }
 
 /** The sums of one group. */
-export interface GroupSums {
+export interface GroupSums extends SpanSums {
   /** null: spans without a model, session or prompt version. */
   key: string | null
-  requests: number
-  errors: number
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNano: number
   bars: Bar[]
 }
 

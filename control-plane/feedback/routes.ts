@@ -10,11 +10,10 @@ import { withOwnPlans } from '../db/own-plans.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { metadataPairs, traceConditions } from '../traces/filter-queries.js'
+import { DEFAULT_WINDOW_MS } from '../traces/window.js'
 import { editFeedback, feedbackOfKnown, postFeedback, shown } from './feedback.js'
 import { feedbackConditions, listFeedbackRows } from './queries.js'
 import { feedbackBuckets } from './summary.js'
-
-const DEFAULT_WINDOW_MS = 30 * 86_400_000
 
 /** Feedback on traces (spec 2, feedback endpoints). */
 export function registerFeedback(app: FastifyInstance, deps: Deps): void {

@@ -1,3 +1,4 @@
+import { containing } from '../db/like.js'
 import type { Sql } from '../db/sql.js'
 
 /** An active prompt; a deleted one is never read. */
@@ -25,7 +26,7 @@ export async function listPromptRows(
   search: string | undefined,
   page: { limit: number; offset: number },
 ): Promise<{ rows: PromptRow[]; total: number }> {
-  const named = search === undefined || search === '' ? sql`` : sql`and name ilike ${likePattern(search)}`
+  const named = search === undefined || search === '' ? sql`` : sql`and name ilike ${containing(search)}`
   const where = sql`team_id = ${teamId} and deleted_at is null ${named}`
   const [rows, counts] = await Promise.all([
     sql<PromptRow[]>`
@@ -35,9 +36,6 @@ export async function listPromptRows(
   ])
   return { rows: [...rows], total: counts[0]?.total ?? 0 }
 }
-
-/** `%`, `_` and `\` in a search are ordinary characters. */
-const likePattern = (text: string): string => `%${text.replace(/[\\%_]/g, character => `\\${character}`)}%`
 
 export async function findPromptById(sql: Sql, teamId: string, promptId: string): Promise<PromptRow | null> {
   const [row] = await sql<PromptRow[]>`

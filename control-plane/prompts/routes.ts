@@ -16,6 +16,7 @@ import {
   renderPromptVersion,
   updatePrompt,
 } from '../../shared/contract/prompts.js'
+import { versionNumberOf } from '../../shared/contract/versions.js'
 import { notFound } from '../../shared/errors/app-error.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
@@ -146,7 +147,3 @@ const promptOf = (row: PromptRow) => ({ ...row, createdAt: row.createdAt.toISOSt
 const versionOf = <R extends PromptVersionRow>(row: R) => ({ ...row, createdAt: row.createdAt.toISOString() })
 
 const aliasOf = (row: PromptAliasRow) => ({ ...row, updatedAt: row.updatedAt.toISOString() })
-
-/** What is no version number can only name a missing version. */
-const versionNumberOf = (text: string): number | null =>
-  /^[1-9]\d{0,9}$/.test(text) && Number(text) <= 2_147_483_647 ? Number(text) : null

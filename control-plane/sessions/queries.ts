@@ -1,3 +1,4 @@
+import { containing } from '../db/like.js'
 import type { Sql } from '../db/sql.js'
 import { type Fragment, type StoredTrace, traceColumns } from '../traces/queries.js'
 
@@ -40,7 +41,7 @@ export async function listSessionRows(
 
 function matches(sql: Sql, { teamId, bounds, q }: SessionQuestion): Fragment {
   const [from, to] = [new Date(bounds.fromMs), new Date(bounds.toMs)]
-  const named = q === null ? sql`` : sql`and s.session_id ilike ${`%${q.replace(/[\\%_]/g, '\\$&')}%`}`
+  const named = q === null ? sql`` : sql`and s.session_id ilike ${containing(q)}`
   // A session that reaches beyond both ends of the window may have no trace in it.
   return sql`s.team_id = ${teamId} and s.last_at >= ${from} and s.first_at <= ${to}
     and (s.last_at <= ${to} or s.first_at >= ${from} or exists (

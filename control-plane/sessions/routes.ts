@@ -6,8 +6,8 @@ import { withOwnPlans } from '../db/own-plans.js'
 import { inSnapshot } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
-import { windowBounds } from '../traces/filter-queries.js'
 import { traceRowOf } from '../traces/present.js'
+import { windowBounds } from '../traces/window.js'
 import { findSession, listSessionRows, listTracesOfSession, type StoredSession } from './queries.js'
 
 /** Spec 2, session detail. */

@@ -3,10 +3,9 @@ import type { toolAnalytics } from '../../shared/contract/tool-execution.js'
 import { validation } from '../../shared/errors/app-error.js'
 import { inSnapshot } from '../db/sql.js'
 import type { Deps } from '../deps.js'
+import { DEFAULT_WINDOW_MS } from '../traces/window.js'
 import { type ExecutionFigures, executionErrors, executionFigures } from './analytics-queries.js'
 import { requireTool } from './change-tool.js'
-
-const DEFAULT_WINDOW_MS = 30 * 86_400_000
 
 /**
  * How a tool's executions went (spec 4, section 6), by their start times; both ends are inclusive.

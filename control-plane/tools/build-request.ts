@@ -1,6 +1,6 @@
 import type { HttpExecutor } from '../../shared/contract/tools.js'
 import { validation } from '../../shared/errors/app-error.js'
-import { isHeaderValue } from './header-check.js'
+import { isHeaderValue, utf8Bytes } from './header-check.js'
 import { percentEncoded } from './percent-encoding.js'
 import type { SecretSlots } from './secret-slots.js'
 import { fillTemplate, parseTemplate } from './template-references.js'
@@ -71,9 +71,6 @@ function headerText(text: string, name: string): string {
   if (isHeaderValue(utf8Bytes(text))) return text
   throw validation(`arguments.${name}: Line breaks and control characters cannot be sent in a header.`)
 }
-
-/** Header values are bytes, each one a character to HTTP clients. */
-export const utf8Bytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 
 /** Path segments that a URL parser takes away, with the segment before them. */
 const dots = /^(?:\.|%2e){1,2}$/i

@@ -33,5 +33,5 @@ export function checkHeader(name: string, value: readonly TemplatePart[], field:
   }
 }
 
-/** Headers go out as UTF-8. */
-const utf8Bytes = (text: string) => Buffer.from(text).toString('latin1')
+/** Headers go out as UTF-8: header values are bytes, each one a character to HTTP clients. */
+export const utf8Bytes = (text: string): string => Buffer.from(text).toString('latin1')

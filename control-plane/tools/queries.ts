@@ -1,3 +1,4 @@
+import { containing } from '../db/like.js'
 import type { Sql } from '../db/sql.js'
 
 /** A tool with what is computed about it at read time (spec 1, tool). */
@@ -70,7 +71,7 @@ export async function countTools(sql: Sql, teamId: string, search: string | null
 
 const isListed = (sql: Sql, teamId: string, search: string | null) => sql`
   t.team_id = ${teamId} and t.deleted_at is null
-  ${search === null ? sql`` : sql`and position(lower(${search}) in lower(t.name)) > 0`}`
+  ${search === null ? sql`` : sql`and t.name ilike ${containing(search)}`}`
 
 /**
  * An active tool whose row stays as it is until the transaction ends: writers of a tool's versions and aliases wait for

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Result } from '../../shared/contract/endpoint.js'
 import * as contract from '../../shared/contract/tools.js'
+import { versionNumberOf } from '../../shared/contract/versions.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { promoteAlias, versionNotFound } from './aliases.js'
@@ -65,7 +66,7 @@ function registerVersions(app: FastifyInstance, deps: Deps): void {
 
   route(app, deps, contract.readToolVersion, async ({ params, principal }) => {
     const tool = await requireTool(deps.sql, principal.teamId, params.id)
-    const number = /^[1-9]\d{0,8}$/.test(params.version_number) ? Number(params.version_number) : null
+    const number = versionNumberOf(params.version_number)
     const version =
       number === null ? null : await findToolVersion(deps.sql, principal.teamId, tool.id, number)
     if (version === null) throw versionNotFound(params.version_number)

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { executionError } from '../../shared/contract/tool-execution.js'
+import { cleanText } from '../traces/payload.js'
 
 /** What went wrong with an execution, as its answer and its span say it. */
 export type ToolFailure = z.output<typeof executionError>
@@ -13,6 +14,4 @@ export function failure(type: ToolFailure['type'], code: string | null, message:
 }
 
 /** What PostgreSQL takes: no NUL, no half of a surrogate pair. */
-const fit = (text: string, most: number) =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what it is about.
-  text.slice(0, most).replace(/\u0000|\p{Surrogate}/gu, '\ufffd')
+const fit = (text: string, most: number) => cleanText(text.slice(0, most))

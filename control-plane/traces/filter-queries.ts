@@ -5,8 +5,6 @@ import type { Fragment } from './queries.js'
 import { textSearch } from './search-queries.js'
 import { type Dimension, MAX_FACET_VALUE, metadataTerm, termOf } from './trace-facets.js'
 
-const DEFAULT_WINDOW_MS = 30 * 86_400_000
-
 /** `metadata[key]=value` pairs of a query string (spec 2, GET /traces); a repeated key has to hold every value. */
 export function metadataPairs(query: Readonly<Record<string, unknown>>): [string, string][] {
   return Object.entries(query).flatMap(([name, value]) => {
@@ -17,25 +15,10 @@ export function metadataPairs(query: Readonly<Record<string, unknown>>): [string
   })
 }
 
-/**
- * GET /traces looks at the last 30 days, of the server's receipt, unless told otherwise; both ends are inclusive.
- *
- * @param clock the column that is compared.
- */
+/** A window of the server's receipt, both ends inclusive. @param clock the column that is compared. */
 export function receiptWindow(sql: Sql, clock: Fragment, bounds: { fromMs: number; toMs: number }): Fragment {
   return sql`${clock} >= ${new Date(bounds.fromMs)} and ${clock} <= ${new Date(bounds.toMs)}`
 }
-
-/** What PostgreSQL reads of the dates that JavaScript writes: the years 1 to 9998, and room for a time zone. */
-const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
-const LAST_MS = Date.parse('9998-12-31T23:59:59.999Z')
-const readable = (ms: number) => Math.min(Math.max(ms, FIRST_MS), LAST_MS)
-
-/** A window as two instants, both inclusive; open to the end without `to`. */
-export const windowBounds = (filters: Pick<TraceFilters, 'from' | 'to'>, nowMs: number) => ({
-  fromMs: readable(filters.from ?? (filters.to ?? nowMs) - DEFAULT_WINDOW_MS),
-  toMs: readable(filters.to ?? LAST_MS),
-})
 
 /**
  * The filters of spec 2 as conditions on a row `t` of `traces`, the window apart; also for the feedback feed, whose

@@ -115,8 +115,9 @@ export function clean(value: unknown, levels = 2 * MAX_DEPTH): unknown {
 export const needsCleaning = (json: string): boolean =>
   /\\u0000|\\u[dD][89a-fA-F]|__proto__|\\u00(?:5[fF]|70|72|6[fF]|74)/.test(json)
 
+/** NUL characters and lone surrogates become U+FFFD. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what it is about.
-const cleanText = (text: string): string => text.replace(/\u0000|\p{Surrogate}/gu, '\ufffd')
+export const cleanText = (text: string): string => text.replace(/\u0000|\p{Surrogate}/gu, '\ufffd')
 
 /** An array's items or an object's members through `change`; the same object when nothing changed. */
 function mapped(

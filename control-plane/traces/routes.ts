@@ -15,7 +15,7 @@ import type { Deps } from '../deps.js'
 import { feedbackOf } from '../feedback/feedback.js'
 import { route } from '../http/route.js'
 import { listFacets } from './facet-queries.js'
-import { facetsOf, judgedTraces, metadataPairs, rowConditions, windowBounds } from './filter-queries.js'
+import { facetsOf, judgedTraces, metadataPairs, rowConditions } from './filter-queries.js'
 import { hourParts } from './hour-parts.js'
 import { countByFacets, countTraces, listTraceRows, listVersionIds } from './list-queries.js'
 import { jsonObject, spanOf, traceRowOf } from './present.js'
@@ -23,6 +23,7 @@ import { findTrace, findTraceOwner, listSpans } from './queries.js'
 import { textSearch } from './search-queries.js'
 import { searchTraces } from './search-traces.js'
 import type { Dimension } from './trace-facets.js'
+import { windowBounds } from './window.js'
 
 export function registerTraces(app: FastifyInstance, deps: Deps): void {
   route(app, deps, listTraces, async ({ query, principal }) => {

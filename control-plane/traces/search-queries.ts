@@ -1,4 +1,5 @@
 import type { TraceFilters } from '../../shared/contract/traces.js'
+import { containing } from '../db/like.js'
 import type { Sql } from '../db/sql.js'
 import { defaultName, type Fragment, hasSpan } from './queries.js'
 import { positionsOf } from './search-signature.js'
@@ -33,15 +34,15 @@ export function textSearch(sql: Sql, filters: Pick<TraceFilters, 'q' | 'q_in'>):
     where g.team_id = t.team_id and g.received_at = t.received_at and g.trace_id = t.id and ${mayHold}
   ) and ${holds})`
   if (!inDefaultName) return { condition: guarded, mayHold, holds }
-  const byDefault = sql`t.name is null and ${defaultName(sql)} ilike ${likePattern(text)}`
+  const byDefault = sql`t.name is null and ${defaultName(sql)} ilike ${containing(text)}`
   const condition = sql`(${byDefault} or ${guarded})`
   return { condition, mayHold: null, holds: condition }
 }
 
 function holdsText(sql: Sql, text: string, where: TraceFilters['q_in']): Fragment {
-  const plain = likePattern(text)
+  const plain = containing(text)
   // As jsonb prints it: quotes, backslashes and control characters escaped.
-  const inJson = likePattern(JSON.stringify(text).slice(1, -1))
+  const inJson = containing(JSON.stringify(text).slice(1, -1))
   const names = sql`(coalesce(t.name, ${defaultName(sql)}) ilike ${plain}
     or exists (select from unnest(t.span_names) as names(name) where names.name ilike ${plain}))`
   const input = sql`s.input::text ilike ${inJson}`
@@ -51,9 +52,6 @@ function holdsText(sql: Sql, text: string, where: TraceFilters['q_in']): Fragmen
   if (where === 'output') return hasSpan(sql, output)
   return sql`(${names} or ${hasSpan(sql, sql`(s.attributes::text ilike ${inJson} or ${input} or ${output})`)})`
 }
-
-/** `%`, `_` and `\` in a search are ordinary characters. */
-const likePattern = (text: string): string => `%${text.replace(/[\\%_]/g, character => `\\${character}`)}%`
 
 /** Whether a text may be part of `Trace 2026-11-21T12:00:00.000Z`. */
 function isInDefaultName(text: string): boolean {

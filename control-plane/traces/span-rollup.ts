@@ -25,20 +25,24 @@ export interface RolledSpan
   durationMs: number | null
 }
 
-/** A row of `span_rollup_deltas`. */
-export interface SpanRollupDelta extends Latencies {
-  teamId: string
-  atMs: number
-  weekMs: number
-  kind: string
-  model: string
-  promptVersionId: string
+/** What is added up over spans, their latencies apart. */
+export interface SpanSums {
   requests: number
   errors: number
   promptTokens: number
   completionTokens: number
   totalTokens: number
   costNano: number
+}
+
+/** A row of `span_rollup_deltas`. */
+export interface SpanRollupDelta extends SpanSums, Latencies {
+  teamId: string
+  atMs: number
+  weekMs: number
+  kind: string
+  model: string
+  promptVersionId: string
 }
 
 /** A span that came (1) or went (-1), and the receipt of its trace. */

@@ -1,3 +1,4 @@
+import { HIGHEST_VERSION } from '../../shared/contract/versions.js'
 import type { ToolReference } from '../../shared/directory/records.js'
 import { validation } from '../../shared/errors/app-error.js'
 
@@ -70,9 +71,6 @@ function readToolReference(entry: unknown, path: string): ToolReference {
     version: null,
   }
 }
-
-/** PostgreSQL's integer, which version numbers are. */
-const HIGHEST_VERSION = 2_147_483_647
 
 function readVersion(version: unknown, path: string): number {
   if (typeof version !== 'number') throw validation(`${path}: Expected number, received ${typeName(version)}`)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { DirectoryAnswer, ReferencesAnswer } from '../directory/records.js'
 import { endpoint, MEGABYTE } from './endpoint.js'
 
 /**
@@ -25,8 +26,10 @@ export const lookUpDirectory = endpoint({
     /** The epoch that the ledger announced; the answer waits for a writer that is about to commit it. */
     announcedEpoch: z.number().int().optional(),
   }),
-  /** DirectoryAnswer. */
-  response: z.object({ credential: z.any(), team: z.any() }),
+  response: z.object({
+    credential: z.custom<DirectoryAnswer['credential']>(),
+    team: z.custom<DirectoryAnswer['team']>(),
+  }),
 })
 
 export const lookUpReferences = endpoint({
@@ -43,10 +46,9 @@ export const lookUpReferences = endpoint({
     ),
     promptVersionId: z.string().nullable(),
   }),
-  /** ReferencesAnswer. */
   response: z.object({
-    prompt: z.any(),
-    tools: z.array(z.any()),
+    prompt: z.custom<ReferencesAnswer['prompt']>(),
+    tools: z.array(z.custom<ReferencesAnswer['tools'][number]>()),
     promptVersionKnown: z.boolean().nullable(),
   }),
 })

@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import { id, idParams } from './common.js'
 import { endpoint } from './endpoint.js'
-import { promptAliasName } from './prompts.js'
-
-const MAX_VERSION = 2_147_483_647
+import { aliasName, versionNumber } from './versions.js'
 
 /** Spec 1, prompt tool binding. */
 export const promptToolBinding = z.object({
@@ -23,7 +21,7 @@ const NOT_ONE = 'Provide exactly one of tool_alias, pinned_version_number, or of
 /** null is as good as absent, and so is `off: false`. */
 const routeFields = {
   tool_alias: z.string().min(1).max(64).nullish(),
-  pinned_version_number: z.number().int().min(1).max(MAX_VERSION).nullish(),
+  pinned_version_number: versionNumber.nullish(),
 }
 const given = (...values: unknown[]): number =>
   values.filter(value => value !== undefined && value !== null && value !== false).length
@@ -95,7 +93,7 @@ export const setAliasPromptTool = endpoint({
   summary: 'Binds a tool for one alias of the prompt, or turns it off there. The alias need not exist yet.',
   group,
   access: 'writer',
-  params: toolParams.extend({ alias: promptAliasName }),
+  params: toolParams.extend({ alias: aliasName }),
   body: aliasRoute,
   response: promptToolBinding,
 })

@@ -2,13 +2,19 @@ import { z } from 'zod'
 import { id, idParams, pageOf, pageQuery, timestamp } from './common.js'
 import { endpoint } from './endpoint.js'
 import { toolDefinition } from './tools.js'
+import {
+  aliasName,
+  hasNameOrDescription,
+  NAME_OR_DESCRIPTION,
+  versionAlias,
+  versionNumber,
+} from './versions.js'
 
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 10_000
 const MAX_ROLE = 64
 /** Of one version; what they may weigh together is the body's limit of 1 MB. */
 const MAX_MESSAGES = 1_000
-const MAX_VERSION = 2_147_483_647
 
 /** PostgreSQL's text cannot hold NUL; its json could, and no provider wants it. */
 const text = z
@@ -37,11 +43,6 @@ const message = z.object({
   cache_control: z.object({ type: z.literal('ephemeral') }).optional(),
 })
 
-/** The name of a prompt's alias (spec 4, section 6). */
-export const promptAliasName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, {
-  message: 'An alias must match ^[a-z0-9][a-z0-9_-]{0,63}$.',
-})
-const versionNumber = z.number().int().min(1).max(MAX_VERSION)
 const name = text.trim().min(1).max(MAX_NAME)
 const description = text.max(MAX_DESCRIPTION).nullable().optional()
 
@@ -53,14 +54,6 @@ export const prompt = z.object({
   teamId: id,
   createdBy: id.nullable(),
   createdAt: timestamp,
-})
-
-export const promptAlias = z.object({
-  id,
-  alias: z.string(),
-  versionId: id,
-  versionNumber: z.number().int(),
-  updatedAt: timestamp,
 })
 
 /** Spec 1, prompt version, as lists show it. */
@@ -144,11 +137,7 @@ export const updatePrompt = endpoint({
   group,
   access: 'writer',
   params: idParams,
-  body: z
-    .object({ name: name.optional(), description })
-    .refine(body => body.name !== undefined || body.description !== undefined, {
-      message: 'At least one of name or description must be provided.',
-    }),
+  body: z.object({ name: name.optional(), description }).refine(hasNameOrDescription, NAME_OR_DESCRIPTION),
   response: prompt,
 })
 
@@ -175,7 +164,7 @@ export const commitPromptVersion = endpoint({
   }),
   status: 201,
   /** `aliases` on the first commit only. */
-  response: promptVersion.extend({ aliases: z.array(promptAlias).optional() }),
+  response: promptVersion.extend({ aliases: z.array(versionAlias).optional() }),
 })
 
 export const listPromptVersions = endpoint({
@@ -224,7 +213,7 @@ export const listPromptAliases = endpoint({
   group,
   access: 'member',
   params: idParams,
-  response: z.object({ data: z.array(promptAlias) }),
+  response: z.object({ data: z.array(versionAlias) }),
 })
 
 export const promotePromptAlias = endpoint({
@@ -233,9 +222,9 @@ export const promotePromptAlias = endpoint({
   summary: 'Points an alias at a version; makes the alias when it is new. Holds for the next call.',
   group,
   access: 'writer',
-  params: idParams.extend({ alias: promptAliasName }),
+  params: idParams.extend({ alias: aliasName }),
   body: z.object({ versionNumber }),
-  response: promptAlias,
+  response: versionAlias,
 })
 
 export const deletePromptAlias = endpoint({

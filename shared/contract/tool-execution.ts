@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { id, idParams, instant, timestamp } from './common.js'
 import { endpoint } from './endpoint.js'
 import { errorType } from './traces.js'
-
-const MAX_VERSION = 2_147_483_647
+import { versionNumber } from './versions.js'
 
 /** What went wrong with an execution; `type` is an `error_type` of the traces (spec 2, GET /traces). */
 export const executionError = z.object({
@@ -38,7 +37,7 @@ export const executeTool = endpoint({
       arguments: z.record(z.string(), z.unknown()),
       /** Neither alias nor version: `production`. */
       alias: text(64).optional(),
-      version: z.number().int().min(1).max(MAX_VERSION).optional(),
+      version: versionNumber.optional(),
       /** The trace that the span joins; an unknown id makes the trace. */
       trace: z.object({ traceId, parentSpanId: parentSpanId.nullish() }).nullish(),
     })

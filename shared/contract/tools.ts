@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { id, idParams, pageOf, pageQuery, timestamp } from './common.js'
 import { endpoint } from './endpoint.js'
+import {
+  aliasName,
+  hasNameOrDescription,
+  NAME_OR_DESCRIPTION,
+  versionAlias,
+  versionNumber,
+} from './versions.js'
 
 export const executorTypes = ['client', 'http'] as const
 export const toolVersionSources = ['code', 'dashboard', 'api'] as const
@@ -11,7 +18,6 @@ const MAX_TEMPLATE = 8_192
 const MAX_PAIRS = 100
 /** UTF-16 units of a transform's source. */
 const MAX_SOURCE = 65_536
-const MAX_VERSION = 2_147_483_647
 
 /** A header or query parameter of an http executor; its value may hold `{{arg.NAME}}` and `{{secret.NAME}}`. */
 const pair = z.object({ name: z.string().min(1).max(256), value: z.string().max(MAX_TEMPLATE) })
@@ -67,10 +73,6 @@ const name = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, { message: 'A tool’s name must match ^[a-zA-Z0-9_-]{1,64}$.' })
 const description = z.string().max(MAX_TEXT).nullable().optional()
-const versionNumber = z.number().int().min(1).max(MAX_VERSION)
-export const toolAliasName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, {
-  message: 'An alias must match ^[a-z0-9][a-z0-9_-]{0,63}$.',
-})
 
 /** Spec 1, tool. Everything after `createdAt` is computed when it is read. */
 export const tool = z.object({
@@ -88,14 +90,6 @@ export const tool = z.object({
   executorType: z.enum(executorTypes).nullable(),
   /** `production` first. */
   aliases: z.array(z.object({ alias: z.string(), versionNumber: z.number().int() })),
-})
-
-export const toolAlias = z.object({
-  id,
-  alias: z.string(),
-  versionId: id,
-  versionNumber: z.number().int(),
-  updatedAt: timestamp,
 })
 
 /** Spec 1, tool version, as lists show it. */
@@ -116,7 +110,7 @@ export const toolVersion = toolVersionRow.extend({ parametersSchema: jsonSchema,
 /** What a commit answers. */
 export const committedToolVersion = toolVersion.extend({
   /** On the first commit only. */
-  aliases: z.array(toolAlias).optional(),
+  aliases: z.array(versionAlias).optional(),
   /** Absent when there is nothing to warn about. */
   warnings: z.array(z.string()).optional(),
 })
@@ -161,11 +155,7 @@ export const updateTool = endpoint({
   group,
   access: 'writer',
   params: idParams,
-  body: z
-    .object({ name: name.optional(), description })
-    .refine(body => body.name !== undefined || body.description !== undefined, {
-      message: 'At least one of name or description must be provided.',
-    }),
+  body: z.object({ name: name.optional(), description }).refine(hasNameOrDescription, NAME_OR_DESCRIPTION),
   response: tool,
 })
 
@@ -226,9 +216,9 @@ export const promoteToolAlias = endpoint({
   summary: 'Points an alias at a version; makes the alias when it is new.',
   group,
   access: 'writer',
-  params: idParams.extend({ alias: toolAliasName }),
+  params: idParams.extend({ alias: aliasName }),
   body: z.object({ versionNumber }),
-  response: toolAlias,
+  response: versionAlias,
 })
 
 export const syncTool = endpoint({
@@ -243,7 +233,7 @@ export const syncTool = endpoint({
     description,
     parametersSchema: jsonSchema,
     executor,
-    alias: toolAliasName.default('production'),
+    alias: aliasName.default('production'),
   }),
   response: z.object({
     /** false: the alias serves this already, nothing was written. */

@@ -1,4 +1,4 @@
-import { clean } from '../payload.js'
+import { cleanText } from '../payload.js'
 import { malformed } from './malformed.js'
 
 /** Plain JSON values under the attributes' own names. No prototype: names come from outside. */
@@ -57,7 +57,7 @@ const needsCleaning = /[\u0000\ud800-\udfff]/
 export function textOf(text: string, meter: Meter): string {
   // Every unit may need an escape of six.
   meter.units += 6 * text.length + 4
-  return needsCleaning.test(text) ? (clean(text) as string) : text
+  return needsCleaning.test(text) ? cleanText(text) : text
 }
 
 /** An AnyValue: whichever of its fields is set; none is null. */

@@ -70,7 +70,7 @@ function claimOf(
 }
 
 /** Rule 1: 8-4-4-4-12. */
-export const traceUuid = (hex: string): string =>
+const traceUuid = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 
 function statusOf(code: number): TraceStatus {

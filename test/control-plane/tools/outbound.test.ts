@@ -6,6 +6,7 @@ import { callUrl, OutboundError, type OutboundRequest } from '../../../control-p
 import { type OutboundRules, refusedAddress } from '../../../control-plane/tools/outbound-url.js'
 import { allowedHost } from '../../../shared/network/allowed-hosts.js'
 import type { Resolve } from '../../../shared/network/guarded-connect.js'
+import { resolving } from '../../support/resolving.js'
 import { hostileHosts } from './hostile-hosts.js'
 
 const nobody = new AbortController().signal
@@ -44,14 +45,6 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
     return error instanceof OutboundError ? error.code : String(error)
   }
 }
-
-const resolving =
-  (...addresses: string[]): Resolve =>
-  (_host, answer) =>
-    answer(
-      null,
-      addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 })),
-    )
 
 test('64 hostile hosts are refused at commit and at call time, with no hit', async t => {
   const { port, hits } = await server(t, (_request, response) => response.end('secret'))

@@ -9,6 +9,7 @@ import {
   guardedLookup,
   type Resolve,
 } from '../../../shared/network/guarded-connect.js'
+import { resolving } from '../../support/resolving.js'
 
 async function server(t: Test): Promise<{ port: number; hits: () => number }> {
   let hits = 0
@@ -32,14 +33,6 @@ async function get(url: string, policy: AddressPolicy, resolve?: Resolve): Promi
     await client.destroy()
   }
 }
-
-const resolving =
-  (...addresses: string[]): Resolve =>
-  (_host, answer) =>
-    answer(
-      null,
-      addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 })),
-    )
 
 test('a literal is checked although no resolver is asked for it', async t => {
   const { port, hits } = await server(t)

@@ -1,17 +1,16 @@
 import type { SpanKind } from '../../../../shared/contract/traces.js'
 import { nanoFromUsd } from '../../../../shared/money/nano.js'
 import { clean } from '../../payload.js'
+import type { SpanWrite } from '../../span-write.js'
 import type { Attributes } from '../attribute-value.js'
 
 /** What a vocabulary's attributes say about a span and its trace. null: nothing. */
-export interface Vocabulary {
+export interface Vocabulary
+  extends Pick<
+    SpanWrite,
+    'model' | 'provider' | 'promptTokens' | 'completionTokens' | 'totalTokens' | 'costNano'
+  > {
   kind: SpanKind | null
-  model: string | null
-  provider: string | null
-  promptTokens: number | null
-  completionTokens: number | null
-  totalTokens: number | null
-  costNano: number | null
   sessionId: string | null
   tags: readonly string[]
   metadata: Record<string, unknown> | null

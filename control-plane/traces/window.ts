@@ -1,0 +1,18 @@
+/** Lists, sessions, analytics and summaries look at the last 30 days unless told otherwise (spec 2, limits). */
+export const DEFAULT_WINDOW_MS = 30 * 86_400_000
+
+/** What PostgreSQL reads of the dates that JavaScript writes: the years 1 to 9998, and room for a time zone. */
+const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
+const LAST_MS = Date.parse('9998-12-31T23:59:59.999Z')
+const readable = (ms: number) => Math.min(Math.max(ms, FIRST_MS), LAST_MS)
+
+interface Asked {
+  from?: number | undefined
+  to?: number | undefined
+}
+
+/** A window as two instants, both inclusive; open to the end without `to`. */
+export const windowBounds = (asked: Asked, nowMs: number) => ({
+  fromMs: readable(asked.from ?? (asked.to ?? nowMs) - DEFAULT_WINDOW_MS),
+  toMs: readable(asked.to ?? LAST_MS),
+})
