@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Logger as GraphileLogger, parseCrontab, type Runner, run, type TaskList } from 'graphile-worker'
 import pg from 'pg'
@@ -18,10 +19,14 @@ const CONCURRENCY = 4
 const JOB_STATEMENT_MS = 60_000
 const RESTART_AFTER_MS = 2_000
 const STOP_WITHIN_MS = 8_000
+const POLL_MS = 2_000
+/** Of all workers together, with no success between them: after some 5 s. */
+const MOST_FAILURES = 3 * CONCURRENCY
 
 /**
- * Runs the queue inside this process. graphile-worker gives up after ten failures in a row, which a restart of
- * PostgreSQL is enough for, so it is started again for as long as this process lives.
+ * Runs the queue inside this process, and starts it again for as long as the process lives. graphile-worker would not
+ * take another job, nor end, when PostgreSQL drops the connection on which it first looks its tasks up: it keeps the
+ * failed answer.
  */
 export function startJobs(
   deps: Deps,
@@ -34,19 +39,21 @@ export function startJobs(
   pool.on('error', error => deps.log.warn({ error }, 'a job connection was lost'))
   const sql = connectSql(databaseUrl, { deadlineMs: JOB_STATEMENT_MS, max: CONCURRENCY, name: 'agh-jobs' })
   const state: { runner: Runner | null } = { runner: null }
-  const options = {
+  // An object of its own for every start: graphile-worker remembers by it.
+  const options = () => ({
     pgPool: pool,
     concurrency: CONCURRENCY,
     noHandleSignals: true,
-    pollInterval: 2_000,
+    pollInterval: POLL_MS,
     taskList: taskList(jobs, { ...deps, sql }),
     parsedCronItems: parseCrontab(cronLines.join('\n')),
     logger: graphileLogger(deps.log),
-  }
+    events: failureWatch(() => state.runner?.stop().catch(() => {})),
+  })
   const supervise = async () => {
     while (!stopping.signal.aborted) {
       try {
-        const runner = await run(options)
+        const runner = await run(options())
         if (stopping.signal.aborted) await runner.stop()
         else state.runner = runner
         await runner.promise
@@ -101,6 +108,21 @@ function jobPool(databaseUrl: string, max: number, log: Logger, stopping: AbortS
     }
   }
   return Object.assign(pool, { query: patient })
+}
+
+/** @param giveUp called when workers only fail. */
+function failureWatch(giveUp: () => void): EventEmitter {
+  let failures = 0
+  const events = new EventEmitter()
+  const works = () => {
+    failures = 0
+  }
+  events.on('worker:getJob:empty', works)
+  events.on('job:start', works)
+  events.on('worker:getJob:error', () => {
+    if (++failures === MOST_FAILURES) giveUp()
+  })
+  return events
 }
 
 function taskList(jobs: readonly Job[], deps: Deps): TaskList {

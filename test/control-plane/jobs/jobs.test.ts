@@ -82,6 +82,19 @@ test('the queue goes on after PostgreSQL dropped every connection', async t => {
   await until(() => seen.length === 1, 20_000)
 })
 
+test('a queue that cannot look its tasks up at first takes jobs later', async t => {
+  const cp = await startControlPlane(t)
+  const { sql, jobs } = cp.deps
+  const seen: unknown[] = []
+  await sql`alter table graphile_worker._private_tasks rename to away`
+  const worker = work(t, cp, [job('note', async payload => void seen.push(payload))])
+  await until(() => worker.isRunning())
+  await sleep(300)
+  await sql`alter table graphile_worker.away rename to _private_tasks`
+  await inTransaction(sql, tx => jobs.enqueue(tx, 'note', { n: 1 }))
+  await until(() => seen.length === 1, 20_000)
+})
+
 test('the schedule waits for a database that cannot take it, and leaves no promise behind', async t => {
   const cp = await startControlPlane(t)
   const { sql } = cp.deps
