@@ -2,7 +2,7 @@ import type { AnalyticsGroup } from '../../shared/contract/analytics.js'
 import type { SpanKind } from '../../shared/contract/traces.js'
 import type { Sql } from '../db/sql.js'
 import type { HourParts, Range } from '../traces/hour-parts.js'
-import type { Bar } from '../traces/latency.js'
+import { type Bar, barsOf } from '../traces/latency.js'
 import type { Fragment } from '../traces/queries.js'
 import { NO_VERSION, type SpanSums } from '../traces/span-rollup.js'
 
@@ -22,16 +22,23 @@ export interface GroupSums extends SpanSums {
 
 /**
  * Sums of a team's spans from the rollups; spans themselves are read for the parts of an hour at the ends of the
- * window. By session, which no rollup knows because a trace may change it, from the traces; spans in no session are
- * left out then.
+ * window. By session, which no rollup knows because a trace may change it, from the sessions' own sums and from the
+ * traces; spans in no session are left out then.
  */
 export async function sumSpans(
   sql: Sql,
   question: AnalyticsQuestion,
   parts: HourParts,
 ): Promise<GroupSums[]> {
-  const pieces =
-    question.groupBy === 'session' ? sessionPieces(sql, question, parts) : rollupPieces(sql, question, parts)
+  if (question.groupBy !== 'session') return sumPieces(sql, rollupPieces(sql, question, parts))
+  const range = { fromMs: parts.added.fromMs, toMs: parts.removed.fromMs }
+  const isOfSpans = question.kind !== null || question.model !== null
+  const whole = isOfSpans ? [] : await listWholeSessions(sql, question.teamId, range)
+  return [...whole, ...(await sumPieces(sql, sessionPieces(sql, question, range)))]
+}
+
+/** @param pieces a query of rollup rows, or of rows in their form, any number of a key. */
+async function sumPieces(sql: Sql, pieces: Fragment): Promise<GroupSums[]> {
   const rows = await sql<(Omit<GroupSums, 'bars'> & { bars: string | null })[]>`
     with pieces (
       key, requests, errors, prompt_tokens, completion_tokens, total_tokens, cost_nano, buckets, counts, sums, latencies
@@ -84,33 +91,52 @@ function rollupPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): 
     union all ${spanPieces(sql, question, parts.removed, -1)}`
 }
 
+/** Whether a session `s` lies in the window from its first span to its last. */
+const isWhole = (sql: Sql, { fromMs, toMs }: Range): Fragment =>
+  sql`s.first_at >= ${new Date(fromMs)} and s.last_started_at < ${new Date(toMs)}`
+
+/** Sessions that lie in the window as a whole: a row each. */
+async function listWholeSessions(sql: Sql, teamId: string, range: Range): Promise<GroupSums[]> {
+  const rows = await sql<(Omit<GroupSums, 'bars'> & { latencies: number[] })[]>`
+    select s.session_id as key, s.span_count::double precision as requests,
+      s.error_count::double precision as errors, s.prompt_tokens::double precision,
+      s.completion_tokens::double precision, s.total_tokens::double precision,
+      s.total_cost_nano::double precision as cost_nano, to_json(s.latencies) as latencies
+    from trace_sessions s where s.team_id = ${teamId} and ${isWhole(sql, range)}`
+  return rows.map(({ latencies, ...sums }) => ({ ...sums, bars: barsOf(latencies) }))
+}
+
 /**
- * Traces that lie in the window as a whole are added up from their own sums; of those that reach over its ends, and
- * where only some of the spans are wanted, the spans are read.
+ * The others: traces that lie in the window as a whole are added up from their own sums; of those that reach over its
+ * ends the spans are read. Where only some of the spans are wanted, those of all sessions are.
  */
-function sessionPieces(sql: Sql, question: AnalyticsQuestion, parts: HourParts): Fragment {
+function sessionPieces(sql: Sql, question: AnalyticsQuestion, range: Range): Fragment {
   const { teamId, kind, model } = question
-  const range = { fromMs: parts.added.fromMs, toMs: parts.removed.fromMs }
   const [from, end] = [new Date(range.fromMs), new Date(range.toMs)]
-  const inSession = sql`t.team_id = ${teamId} and t.session_id is not null
+  const inWindow = sql`t.team_id = ${teamId} and t.session_id is not null
     and t.started_at < ${end} and t.last_started_at >= ${from}`
   // Trace by trace, each one range of the spans' key: `offset 0` keeps PostgreSQL from reading all spans instead.
   const spansOf = (traces: Fragment) => sql`
-    (select * from traces t where ${inSession} and ${traces} offset 0) t cross join lateral (
+    (select t.* from ${traces} offset 0) t cross join lateral (
       select * from spans s where s.team_id = t.team_id and s.trace_received_at = t.received_at
         and s.trace_id = t.id offset 0
     ) s`
-  if (kind !== null || model !== null) return spanPieces(sql, question, range, 1, spansOf(sql`true`))
+  if (kind !== null || model !== null) {
+    return spanPieces(sql, question, range, 1, spansOf(sql`traces t where ${inWindow}`))
+  }
+  const parted = sql`trace_sessions s join traces t using (team_id, session_id)
+    where s.team_id = ${teamId} and s.first_at < ${end} and s.last_started_at >= ${from}
+      and not (${isWhole(sql, range)}) and ${inWindow}`
   return sql`
     select t.session_id, t.span_count, t.error_count, t.prompt_tokens, t.completion_tokens, t.total_tokens,
       coalesce(t.total_cost_nano, 0), '{}'::bigint[], '{}'::bigint[], '{}'::bigint[], t.latencies
-    from traces t where ${inSession} and t.started_at >= ${from} and t.last_started_at < ${end}
+    from ${parted} and t.started_at >= ${from} and t.last_started_at < ${end}
     union all ${spanPieces(
       sql,
       question,
       range,
       1,
-      spansOf(sql`(t.started_at < ${from} or t.last_started_at >= ${end})`),
+      spansOf(sql`${parted} and (t.started_at < ${from} or t.last_started_at >= ${end})`),
     )}`
 }
 

@@ -9,19 +9,30 @@ export interface SessionKey {
 
 /** Adds to sessions, or makes them: a statement, or a part of one. */
 export const upsertSessions = (tx: Sql, deltas: readonly SessionDelta[]): Fragment => tx`
-    insert into trace_sessions as s (team_id, session_id, trace_count, total_cost_nano, total_tokens, first_at, last_at)
-    select r."teamId", r."sessionId", r."traceCount", r."totalCostNano", r."totalTokens",
-      to_timestamp(r."firstAtMs" / 1000), to_timestamp(r."lastAtMs" / 1000)
+    insert into trace_sessions as s (
+      team_id, session_id, trace_count, span_count, error_count, total_cost_nano, prompt_tokens, completion_tokens,
+      total_tokens, latencies, first_at, last_at, last_started_at)
+    select r."teamId", r."sessionId", r."traceCount", r."spanCount", r."errorCount", r."totalCostNano",
+      r."promptTokens", r."completionTokens", r."totalTokens", r.latencies, to_timestamp(r."firstAtMs" / 1000),
+      to_timestamp(r."lastAtMs" / 1000), to_timestamp(r."lastStartedAtMs" / 1000)
     from json_to_recordset(${JSON.stringify(deltas)}::text::json) as r(
-      "teamId" uuid, "sessionId" text, "traceCount" bigint, "totalCostNano" bigint, "totalTokens" bigint,
-      "firstAtMs" double precision, "lastAtMs" double precision)
+      "teamId" uuid, "sessionId" text, "traceCount" bigint, "spanCount" bigint, "errorCount" bigint,
+      "totalCostNano" bigint, "promptTokens" bigint, "completionTokens" bigint, "totalTokens" bigint,
+      latencies bigint[], "firstAtMs" double precision, "lastAtMs" double precision,
+      "lastStartedAtMs" double precision)
     order by 1, 2
     on conflict (team_id, session_id) do update set
       trace_count = s.trace_count + excluded.trace_count,
+      span_count = s.span_count + excluded.span_count,
+      error_count = s.error_count + excluded.error_count,
       total_cost_nano = s.total_cost_nano + excluded.total_cost_nano,
+      prompt_tokens = s.prompt_tokens + excluded.prompt_tokens,
+      completion_tokens = s.completion_tokens + excluded.completion_tokens,
       total_tokens = s.total_tokens + excluded.total_tokens,
+      latencies = merge_latencies(s.latencies, excluded.latencies),
       first_at = least(s.first_at, excluded.first_at),
-      last_at = greatest(s.last_at, excluded.last_at)`
+      last_at = greatest(s.last_at, excluded.last_at),
+      last_started_at = greatest(s.last_started_at, excluded.last_started_at)`
 
 /** Looks up when sessions begin and end; those without a trace go. A statement of its own, after `upsertSessions`. */
 export async function refreshSessionEnds(tx: Sql, keys: readonly SessionKey[]): Promise<void> {
@@ -34,7 +45,10 @@ export async function refreshSessionEnds(tx: Sql, keys: readonly SessionKey[]): 
     where s.team_id = r."teamId" and s.session_id = r."sessionId" and s.trace_count = 0`
   await tx`
     update trace_sessions s
-    set first_at = coalesce(${startOf('asc')}, s.first_at), last_at = coalesce(${startOf('desc')}, s.last_at)
+    set first_at = coalesce(${startOf('asc')}, s.first_at), last_at = coalesce(${startOf('desc')}, s.last_at),
+      last_started_at = coalesce((
+        select max(coalesce(t.last_started_at, t.started_at)) from traces t
+        where t.team_id = r."teamId" and t.session_id = r."sessionId"), s.last_started_at)
     from ${stale} where s.team_id = r."teamId" and s.session_id = r."sessionId"`
 }
 
@@ -69,16 +83,27 @@ export async function recomputeSessions(
   keys: readonly SessionKey[],
   leftOut: { fromMs: number; toMs: number },
 ): Promise<void> {
+  const isKept = tx`t.team_id = r."teamId" and t.session_id = r."sessionId"
+    and not (t.received_at >= ${new Date(leftOut.fromMs)} and t.received_at < ${new Date(leftOut.toMs)})`
   await tx`
-    update trace_sessions s set trace_count = n.traces, total_cost_nano = n.cost, total_tokens = n.tokens,
-      first_at = coalesce(n.first_at, s.first_at), last_at = coalesce(n.last_at, s.last_at)
+    update trace_sessions s set trace_count = n.traces, span_count = n.spans, error_count = n.errors,
+      total_cost_nano = n.cost, prompt_tokens = n.prompt, completion_tokens = n.completion, total_tokens = n.tokens,
+      latencies = array(
+        select value from (
+          select bucket, array[bucket, sum(b.n)::bigint, sum(b.s)::bigint] as bar
+          from traces t cross join lateral bars_of(t.latencies) b where ${isKept} group by bucket
+        ) bars, unnest(bar) with ordinality as part(value, place) order by bucket, place),
+      first_at = coalesce(n.first_at, s.first_at), last_at = coalesce(n.last_at, s.last_at),
+      last_started_at = coalesce(n.last_started_at, s.last_started_at)
     from json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, "sessionId" text)
     cross join lateral (
-      select count(*) as traces, coalesce(sum(t.total_cost_nano), 0)::bigint as cost,
-        coalesce(sum(t.total_tokens), 0)::bigint as tokens, min(t.started_at) as first_at, max(t.started_at) as last_at
-      from traces t
-      where t.team_id = r."teamId" and t.session_id = r."sessionId"
-        and not (t.received_at >= ${new Date(leftOut.fromMs)} and t.received_at < ${new Date(leftOut.toMs)})
+      select count(*) as traces, coalesce(sum(t.span_count), 0)::bigint as spans,
+        coalesce(sum(t.error_count), 0)::bigint as errors, coalesce(sum(t.total_cost_nano), 0)::bigint as cost,
+        coalesce(sum(t.prompt_tokens), 0)::bigint as prompt,
+        coalesce(sum(t.completion_tokens), 0)::bigint as completion,
+        coalesce(sum(t.total_tokens), 0)::bigint as tokens, min(t.started_at) as first_at, max(t.started_at) as last_at,
+        max(coalesce(t.last_started_at, t.started_at)) as last_started_at
+      from traces t where ${isKept}
     ) n
     where s.team_id = r."teamId" and s.session_id = r."sessionId"`
   await tx`

@@ -1,3 +1,4 @@
+import { type Bar, barsOf, flatBars } from '../traces/latency.js'
 import type { TraceState } from '../traces/trace-facets.js'
 
 /** What a change of traces changes in one session's row. */
@@ -5,44 +6,91 @@ export interface SessionDelta {
   teamId: string
   sessionId: string
   traceCount: number
+  spanCount: number
+  errorCount: number
   totalCostNano: number
+  promptTokens: number
+  completionTokens: number
   totalTokens: number
+  /** Histogram of the spans' durations: bucket, spans and microseconds after each other; may be negative. */
+  latencies: number[]
   firstAtMs: number
   lastAtMs: number
+  lastStartedAtMs: number
   /** A trace left the session or moved in time: its ends have to be looked up. */
   isStale: boolean
 }
 
 type InSession = TraceState & { sessionId: string }
+type Changed = Omit<SessionDelta, 'latencies'> & { bars: Bar[] }
 
 /** The difference between traces as they were and as they are. */
 export function sessionDeltas(before: readonly TraceState[], after: readonly TraceState[]): SessionDelta[] {
-  const deltas = new Map<string, SessionDelta>()
+  const deltas = new Map<string, Changed>()
   const now = new Map(after.map(state => [state.id, state]))
   const add = (state: InSession, by: 1 | -1, isStale: boolean) => {
-    const { teamId, sessionId, startedAtMs } = state
-    const key = `${teamId} ${sessionId}`
-    const delta = deltas.get(key) ?? {
-      ...{ teamId, sessionId, traceCount: 0, totalCostNano: 0, totalTokens: 0, isStale: false },
-      ...{ firstAtMs: startedAtMs, lastAtMs: startedAtMs },
-    }
+    const key = `${state.teamId} ${state.sessionId}`
+    const delta = deltas.get(key) ?? noChange(state)
     deltas.set(key, delta)
-    delta.traceCount += by
-    delta.totalCostNano += by * (state.totalCostNano ?? 0)
-    delta.totalTokens += by * state.totalTokens
-    delta.firstAtMs = Math.min(delta.firstAtMs, startedAtMs)
-    delta.lastAtMs = Math.max(delta.lastAtMs, startedAtMs)
+    addTrace(delta, state, by)
     delta.isStale ||= isStale
   }
-  for (const state of before) {
-    const { sessionId, startedAtMs } = now.get(state.id) ?? {}
-    const stays = sessionId === state.sessionId && startedAtMs === state.startedAtMs
-    if (isInSession(state)) add(state, -1, !stays)
-  }
+  for (const state of before) if (isInSession(state)) add(state, -1, !staysIn(state, now.get(state.id)))
   for (const state of after) if (isInSession(state)) add(state, 1, false)
-  return [...deltas.values()].filter(
-    delta => delta.isStale || delta.traceCount !== 0 || delta.totalCostNano !== 0 || delta.totalTokens !== 0,
-  )
+  return [...deltas.values()].map(toDelta).filter(changesAnything)
 }
 
 const isInSession = (state: TraceState): state is InSession => state.sessionId !== null
+
+/** Whether a session's ends are where they were or further apart. */
+const staysIn = (before: InSession, after: TraceState | undefined) =>
+  after !== undefined &&
+  after.sessionId === before.sessionId &&
+  after.startedAtMs === before.startedAtMs &&
+  after.lastStartedAtMs >= before.lastStartedAtMs
+
+const noChange = ({ teamId, sessionId, startedAtMs, lastStartedAtMs }: InSession): Changed => ({
+  teamId,
+  sessionId,
+  traceCount: 0,
+  spanCount: 0,
+  errorCount: 0,
+  totalCostNano: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  totalTokens: 0,
+  bars: [],
+  firstAtMs: startedAtMs,
+  lastAtMs: startedAtMs,
+  lastStartedAtMs,
+  isStale: false,
+})
+
+function addTrace(delta: Changed, state: InSession, by: 1 | -1): void {
+  delta.traceCount += by
+  delta.spanCount += by * state.spanCount
+  delta.errorCount += by * state.errorCount
+  delta.totalCostNano += by * (state.totalCostNano ?? 0)
+  delta.promptTokens += by * state.promptTokens
+  delta.completionTokens += by * state.completionTokens
+  delta.totalTokens += by * state.totalTokens
+  for (const [bucket, count, us] of barsOf(state.latencies)) delta.bars.push([bucket, by * count, by * us])
+  delta.firstAtMs = Math.min(delta.firstAtMs, state.startedAtMs)
+  delta.lastAtMs = Math.max(delta.lastAtMs, state.startedAtMs)
+  delta.lastStartedAtMs = Math.max(delta.lastStartedAtMs, state.lastStartedAtMs)
+}
+
+const toDelta = ({ bars, ...sums }: Changed): SessionDelta => ({ ...sums, latencies: flatBars(bars) })
+
+const changesAnything = (delta: SessionDelta): boolean =>
+  delta.isStale ||
+  delta.latencies.length > 0 ||
+  [
+    delta.traceCount,
+    delta.spanCount,
+    delta.errorCount,
+    delta.totalCostNano,
+    delta.promptTokens,
+    delta.completionTokens,
+    delta.totalTokens,
+  ].some(change => change !== 0)

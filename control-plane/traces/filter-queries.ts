@@ -185,6 +185,7 @@ export function facetsOf(
   if (filters.tags?.length === 1) return counted('tag', filters.tags[0]!)
   const version = filters.prompt_version_id
   if (version !== undefined) return counted('prompt_version', version.toLowerCase())
+  if (filters.prompt_id !== undefined) return counted('prompt', filters.prompt_id.toLowerCase())
   if (filters.has_warning === true) return counted('warning', 'true')
   if (filters.has_warning === false) return [all, { facet: ['warning', 'true'], sign: -1 }]
   return null

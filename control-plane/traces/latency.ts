@@ -22,6 +22,14 @@ export const bucketOf = (us: number): number => (us <= 0 ? 0 : 1 + Math.floor(Ma
 /** A bucket, its spans and the sum of their durations in microseconds. */
 export type Bar = readonly [bucket: number, count: number, sumUs: number]
 
+/** Bars that are written one after the other, as a trace and a session keep them. */
+export const barsOf = (flat: readonly number[]): Bar[] =>
+  Array.from({ length: flat.length / 3 }, (_, n) => [flat[3 * n]!, flat[3 * n + 1]!, flat[3 * n + 2]!])
+
+/** The reverse: bars added up, by ascending bucket; what adds up to nothing is left out. */
+export const flatBars = (bars: readonly Bar[]): number[] =>
+  mergeBars([bars]).flatMap(bar => (bar[1] === 0 && bar[2] === 0 ? [] : bar))
+
 /** Adds histograms up. @returns bars by ascending bucket. */
 export function mergeBars(histograms: Iterable<readonly Bar[]>): Bar[] {
   const merged = new Map<number, [number, number]>()

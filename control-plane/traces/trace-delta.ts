@@ -1,4 +1,4 @@
-import { type Bar, bucketOf, mergeBars, microseconds } from './latency.js'
+import { type Bar, bucketOf, flatBars, microseconds } from './latency.js'
 import type { SpanWrite, TraceClaim } from './span-write.js'
 import { termsOf } from './trace-facets.js'
 
@@ -75,7 +75,7 @@ export function traceDelta(
     metadataAtMs: described.at(-1)?.startTimeMs ?? null,
     startedAtMs: Math.round(first.startTimeMs),
     lastStartedAtMs: Math.round(claims.at(-1)!.startTimeMs),
-    latencies: mergeBars(ordered.map(barsOf)).flat(),
+    latencies: flatBars(ordered.flatMap(barOf)),
     endedAtMs: ends.length === 0 ? null : Math.round(ends.reduce((a, b) => Math.max(a, b))),
     spanCount: ordered.length,
     errorCount: count(ordered, span => span.status === 'error'),
@@ -100,7 +100,7 @@ const valuesOf = (spans: readonly SpanWrite[]) => ({
   promptVersionIds: distinct(spans.flatMap(span => span.promptVersionId ?? [])),
 })
 
-function barsOf({ startTimeMs, endTimeMs }: SpanWrite): Bar[] {
+function barOf({ startTimeMs, endTimeMs }: SpanWrite): Bar[] {
   if (endTimeMs === null) return []
   const us = microseconds(endTimeMs - startTimeMs)
   return [[bucketOf(us), 1, us]]

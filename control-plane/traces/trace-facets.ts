@@ -15,14 +15,24 @@ export interface TraceState {
   hasWarning: boolean
   sessionId: string | null
   startedAtMs: number
+  /** The start of its last span. */
+  lastStartedAtMs: number
+  spanCount: number
+  errorCount: number
   totalCostNano: number | null
+  promptTokens: number
+  completionTokens: number
   totalTokens: number
+  /** See `TraceDelta`; empty for a trace in no session, of which nobody asks. */
+  latencies: number[]
   tags: string[]
   models: string[]
   providers: string[]
   errorTypes: string[]
   errorCodes: string[]
   promptVersionIds: string[]
+  /** Of those versions. */
+  promptIds: string[]
   metadataKeys: string[]
 }
 
@@ -38,6 +48,7 @@ export type Dimension =
   | 'error_type'
   | 'error_code'
   | 'prompt_version'
+  | 'prompt'
 
 /** A row of `trace_facet_deltas`. */
 export interface FacetDelta {
@@ -80,6 +91,7 @@ const facetsOf = (state: TraceState): [Dimension, readonly string[]][] => [
   ['error_type', state.errorTypes],
   ['error_code', state.errorCodes],
   ['prompt_version', state.promptVersionIds],
+  ['prompt', state.promptIds],
 ]
 
 /** Dimensions of `traces.terms`. */

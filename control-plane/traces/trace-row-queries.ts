@@ -87,12 +87,20 @@ export async function listTraceStates(tx: Sql, traces: readonly TraceOwner[]): P
     join traces t on t.team_id = r."teamId" and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id`
 }
 
+/** What sums over traces are made of, of rows `t`. A version never changes its prompt, and none is ever deleted. */
 export const stateColumns = (sql: Sql): Fragment => sql`
   t.id, t.team_id, (extract(epoch from t.received_at) * 1000)::double precision as received_at_ms, t.name, t.status,
   t.warning_count > 0 as has_warning, t.session_id,
   (extract(epoch from t.started_at) * 1000)::double precision as started_at_ms,
-  t.total_cost_nano::double precision, t.total_tokens::double precision, t.tags, t.models, t.providers, t.error_types,
-  t.error_codes, t.prompt_version_ids, array(select jsonb_object_keys(t.metadata)) as metadata_keys`
+  (extract(epoch from coalesce(t.last_started_at, t.started_at)) * 1000)::double precision as last_started_at_ms,
+  t.span_count::double precision, t.error_count::double precision, t.total_cost_nano::double precision,
+  t.prompt_tokens::double precision, t.completion_tokens::double precision, t.total_tokens::double precision,
+  case when t.session_id is null then '[]' else to_json(t.latencies) end as latencies, t.tags, t.models, t.providers, t.error_types,
+  t.error_codes, t.prompt_version_ids,
+  case when t.prompt_version_ids = '{}' then '{}' else array(
+    select distinct v.prompt_id::text from prompt_versions v
+    where v.team_id = t.team_id and v.id = any(t.prompt_version_ids::uuid[])) end as prompt_ids,
+  array(select jsonb_object_keys(t.metadata)) as metadata_keys`
 
 /**
  * Computes what follows from a trace's spans from all of them again: what a replaced span said before cannot be taken

@@ -7,7 +7,8 @@ import { bucketOf } from '../../../control-plane/traces/latency.js'
 import { createPartitionsAhead } from '../../../control-plane/traces/partitions.js'
 import { deleteExpiredTraces } from '../../../control-plane/traces/retention.js'
 import { type ControlPlane, startControlPlane } from '../../support/control-plane.js'
-import { team } from '../../support/seed.js'
+import { storedPrompt } from '../../support/prompts.js'
+import { type SeededTeam, team } from '../../support/seed.js'
 import { spanWrite } from '../../support/span-writes.js'
 
 const START = Date.parse('2031-03-05T12:00:00.000Z')
@@ -25,7 +26,12 @@ const randomly = (seed: number) => {
 }
 
 /** A span that may repeat one of before in every field that sums are made of. */
-function anySpan(teamId: string, traceIds: readonly string[], { next, pick }: ReturnType<typeof randomly>) {
+function anySpan(
+  teamId: string,
+  traceIds: readonly string[],
+  versionIds: readonly string[],
+  { next, pick }: ReturnType<typeof randomly>,
+) {
   const startTimeMs = START - Math.floor(next() * 50 * HOUR_MS)
   return spanWrite(teamId, {
     spanId: `s${Math.floor(next() * 4)}`,
@@ -39,7 +45,7 @@ function anySpan(teamId: string, traceIds: readonly string[], { next, pick }: Re
     promptTokens: pick(null, 1, 20),
     completionTokens: pick(null, 3),
     costNano: pick(null, 5, 1_000_000_000_007),
-    promptVersionId: pick(null, '10000000-0000-4000-8000-000000000001'),
+    promptVersionId: pick(null, ...versionIds),
     errorType: pick(null, 'transport', 'transform'),
     errorCode: pick(null, 'boom', 'bang'),
     hasWarning: next() < 0.2,
@@ -50,6 +56,13 @@ function anySpan(teamId: string, traceIds: readonly string[], { next, pick }: Re
       metadata: pick<Record<string, unknown> | null>(null, { env: 'prod' }, { n: 5, env: 'dev' }),
     },
   })
+}
+
+/** Three of two prompts, and one of none. */
+async function someVersions(cp: ControlPlane, { editor }: SeededTeam): Promise<string[]> {
+  const one = await storedPrompt(cp, editor.personalKey, { templates: ['a', 'b'] })
+  const two = await storedPrompt(cp, editor.personalKey, { templates: ['c'] })
+  return [...one.versionIds, ...two.versionIds, '10000000-0000-4000-8000-000000000001']
 }
 
 /** Every sum as it is kept, and the same computed from the spans and traces. */
@@ -78,7 +91,8 @@ async function kept({ deps: { sql } }: ControlPlane) {
       union all select * from trace_facet_deltas) f
     group by team_id, at, dimension, value having sum(traces) <> 0 order by team_id, at, dimension, value`
   const sessions = await sql`
-    select session_id, trace_count, total_cost_nano, total_tokens, first_at, last_at from trace_sessions
+    select session_id, trace_count, span_count, error_count, total_cost_nano, prompt_tokens, completion_tokens,
+      total_tokens, first_at, last_at, last_started_at, latencies::text from trace_sessions
     order by team_id, session_id`
   return { rollups: [...rollups], facets: [...facets], sessions: [...sessions] }
 }
@@ -124,11 +138,21 @@ async function recomputed({ deps: { sql } }: ControlPlane) {
       union all select 'model', unnest(models) union all select 'provider', unnest(providers)
       union all select 'tag', unnest(tags) union all select 'metadata_key', jsonb_object_keys(metadata)
       union all select 'error_type', unnest(error_types) union all select 'error_code', unnest(error_codes)
-      union all select 'prompt_version', unnest(prompt_version_ids)) f
+      union all select 'prompt_version', unnest(prompt_version_ids)
+      union all select distinct 'prompt', prompt_id::text from prompt_versions v
+        where v.team_id = t.team_id and v.id::text = any(t.prompt_version_ids)) f
     group by team_id, 1, 2, 3 order by team_id, at, dimension, value`
   const sessions = await sql`
     select session_id, count(*) as trace_count, coalesce(sum(total_cost_nano), 0)::bigint as total_cost_nano,
-      coalesce(sum(total_tokens), 0)::bigint as total_tokens, min(started_at) as first_at, max(started_at) as last_at
+      sum(span_count)::bigint as span_count, sum(error_count)::bigint as error_count,
+      sum(prompt_tokens)::bigint as prompt_tokens, sum(completion_tokens)::bigint as completion_tokens,
+      sum(total_tokens)::bigint as total_tokens, min(started_at) as first_at, max(started_at) as last_at,
+      max(last_started_at) as last_started_at,
+      (select coalesce(array_agg(value order by bucket, place), '{}')::text from (
+        select bucket, array[bucket, sum(b.n)::bigint, sum(b.s)::bigint] as bar
+        from traces i, bars_of(i.latencies) b
+        where i.team_id = traces.team_id and i.session_id = traces.session_id group by bucket
+      ) bars, unnest(bar) with ordinality as part(value, place)) as latencies
     from traces where session_id is not null group by team_id, session_id order by team_id, session_id`
   return { rollups, facets: [...facets], sessions: [...sessions] }
 }
@@ -170,10 +194,11 @@ for (const seed of [1, 2]) {
     const random = randomly(seed)
     const teams = [await team(cp), await team(cp)]
     const ids = teams.map(() => Array.from({ length: 5 }, () => randomUUID()))
+    const versions = [await someVersions(cp, teams[0]!), await someVersions(cp, teams[1]!)]
     const write = async () => {
       const of = random.pick(0, 1)
       const spans = Array.from({ length: random.pick(1, 3, 8) }, () =>
-        anySpan(teams[of]!.teamId, ids[of]!, random),
+        anySpan(teams[of]!.teamId, ids[of]!, versions[of]!, random),
       )
       const rules = { repeated: random.pick('replace', 'replace', 'keep'), foreign: 'refuse' } as const
       const at = START + Math.floor(random.next() * 5 * HOUR_MS)
@@ -215,10 +240,14 @@ t.test('retention takes what it deletes out of every sum', async t => {
   await cp.deps.sql`update teams set retention_days = 14 where id = ${long.teamId}`
   await createPartitionsAhead(cp.deps.sql, clock.ms)
   const random = randomly(7)
+  const versions = new Map([
+    [short.teamId, await someVersions(cp, short)],
+    [long.teamId, await someVersions(cp, long)],
+  ])
   for (let day = 0; day < 12; day++) {
     for (const { teamId } of [short, long]) {
       const ids = Array.from({ length: 3 }, () => randomUUID())
-      const spans = Array.from({ length: 6 }, () => anySpan(teamId, ids, random))
+      const spans = Array.from({ length: 6 }, () => anySpan(teamId, ids, versions.get(teamId)!, random))
       await inTransaction(cp.deps.sql, tx =>
         writeSpans(tx, spans, clock.ms, { repeated: 'replace', foreign: 'refuse' }),
       )
