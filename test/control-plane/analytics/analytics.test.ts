@@ -163,6 +163,44 @@ t.test('a span belongs to the session that its trace has now', async t => {
 })
 
 t.test(
+  'a session is counted by its spans in the window, wherever the window cuts it or its traces',
+  async t => {
+    const { span, read } = await setUp(t)
+    const spans: { session: string; at: number; ms: number }[] = []
+    for (let n = 0; n < 48; n++) {
+      // Four sessions of four traces of three spans, each reaching hours further back than the one before.
+      const [session, trace] = [n % 4, n % 16]
+      const at = NOW - session * 3 * HOUR_MS - trace * 700_000 - n * (n % 3) * 300_000
+      const id = `20000000-0000-4000-8000-0000000000${String(trace).padStart(2, '0')}`
+      spans.push({ session: `s${session}`, at, ms: 10 + n })
+      await span({ startTimeMs: at, endTimeMs: at + 10 + n, trace: { id, sessionId: `s${session}` } })
+    }
+    for (const hours of [0, 1, 3, 6, 9, 12, 20]) {
+      for (const length of [1, 4, 7, 30]) {
+        const [from, to] = [NOW - (hours + length) * HOUR_MS, NOW - hours * HOUR_MS]
+        const inside = spans.filter(({ at }) => at >= from && at <= to)
+        const sessions = [...new Set(inside.map(({ session }) => session))].sort()
+        const { buckets } = await read({ group_by: 'session', from: iso(from), to: iso(to) })
+        const expected = sessions.map(session => {
+          const took = inside.filter(one => one.session === session).map(({ ms }) => ms)
+          return [session, took.length, Math.max(...took)]
+        })
+        const seen = buckets.map(({ key, requests, latencyMs: { p99 } }) => [key, requests, p99])
+        t.same(
+          seen.map(([key, requests]) => [key, requests]).sort(),
+          expected.map(([key, requests]) => [key, requests]),
+          `${length} hours until ${hours} ago`,
+        )
+        for (const [key, , most] of expected) {
+          const [, , p99] = seen.find(one => one[0] === key) ?? []
+          t.ok(Math.abs(Number(p99) - Number(most)) <= 0.05 * Number(most), `${key}: ${p99} of ${most}`)
+        }
+      }
+    }
+  },
+)
+
+t.test(
   'the window is the span’s start, to the millisecond and with both ends, whatever hours it cuts',
   async t => {
     const { span, read } = await setUp(t)
