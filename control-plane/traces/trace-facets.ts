@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { TraceStatus } from '../../shared/contract/traces.js'
 
 const HOUR_MS = 3_600_000
@@ -102,7 +102,7 @@ type TermDimension = 'model' | 'tag' | 'metadata' | 'error_type' | 'error_code' 
  * searched by. Two values may share one by chance, so it only ever narrows a search down.
  */
 export const termOf = (teamId: string, dimension: TermDimension, value: string): number =>
-  createHash('sha1').update(`${teamId} ${dimension} ${value}`).digest().readUIntBE(0, 6)
+  Number.parseInt(hash('sha1', `${teamId} ${dimension} ${value}`, 'hex').slice(0, 12), 16)
 
 /** Metadata is found by top-level pairs of text, number or boolean, as the text that jsonb prints. */
 export const metadataTerm = (teamId: string, key: string, value: string): number =>
