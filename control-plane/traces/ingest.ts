@@ -100,14 +100,13 @@ function signaturesOf(
   const news = new Set([...created, ...changed].map(keyOf))
   const texts = new Map<string, { span: SpanWrite; receivedAtMs: number; plain: string[]; json: string[] }>()
   for (const key of [...created, ...held].map(keyOf)) {
-    const { span, receivedAtMs } = placed.get(key)!
+    const { span, receivedAtMs, json } = placed.get(key)!
     if (!news.has(key) && !isRenamed(span)) continue
     const { id, name } = span.trace
     const text = texts.get(id) ?? { span, receivedAtMs, plain: [], json: [] }
     texts.set(id, text)
     text.plain.push(span.name, ...(name === null ? [] : [name]))
-    for (const value of [span.attributes, span.input, span.output])
-      if (value !== null) text.json.push(JSON.stringify(value) ?? '')
+    for (const own of [json.attributes, json.input, json.output]) if (own !== null) text.json.push(own)
   }
   return [...texts].map(([traceId, { span, receivedAtMs, plain, json }]) => ({
     teamId: span.teamId,

@@ -4,6 +4,7 @@ import {
   insertSpans,
   listHeldSpans,
   type PlacedSpan,
+  type SpanJson,
   type SpanKey,
   updateSpans,
 } from './ingest-queries.js'
@@ -41,10 +42,20 @@ export function placeSpans(
     const earlier = placed.get(key)
     if (earlier !== undefined && repeated === 'keep') continue
     const position = earlier?.position ?? nowMs * 4096 + (place % 4096)
-    placed.set(key, { span, receivedAtMs: homes.get(span.trace.id)!.receivedAtMs, position })
+    const { receivedAtMs } = homes.get(span.trace.id)!
+    placed.set(key, { span, receivedAtMs, position, json: jsonOf(span) })
   }
   return placed
 }
+
+const jsonOf = ({ attributes, input, output, variables }: SpanWrite): SpanJson => ({
+  attributes: jsonText(attributes),
+  input: jsonText(input),
+  output: jsonText(output),
+  variables: jsonText(variables),
+})
+
+const jsonText = (value: unknown) => (value === null ? null : (JSON.stringify(value) ?? null))
 
 /** Index keys have bounds, a blank label is none, and tokens that were counted have a total. */
 const bounded = (span: SpanWrite): SpanWrite => ({
