@@ -1,10 +1,10 @@
 import type { Sql } from '../db/sql.js'
-import type { SpanKey } from './ingest-queries.js'
+import type { PlacedSpan } from './ingest-queries.js'
 import { type Home, settleOwners } from './owners.js'
 import type { TraceSignature } from './rollup-queries.js'
 import { signatureOf } from './search-signature.js'
 import type { SpanWrite } from './span-write.js'
-import { keyOf, type Placed, placeSpans, type StoredSpans, spanChanges, storeSpans } from './store-spans.js'
+import { placeSpans, type StoredSpans, spanChanges, storeSpans } from './store-spans.js'
 import { updateSums } from './sums.js'
 import { traceDelta } from './trace-delta.js'
 import type { TraceState } from './trace-facets.js'
@@ -53,35 +53,33 @@ export async function writeSpans(
   const known = [...homes.values()].filter(home => !home.isNew && written.has(home.id))
   const before = known.length === 0 ? [] : await listTraceStates(tx, known)
   const stored = await storeSpans(tx, placed, known, rules.repeated)
-  const after = await storeTraces(tx, placed, homes, stored)
+  const after = await storeTraces(tx, homes, stored)
   const touched = before.filter(state => after.has(state.id))
-  const change = { spans: spanChanges(placed, stored), before: touched, after: [...after.values()] }
-  await updateSums(tx, change, signaturesOf(placed, stored, touched))
+  const change = { spans: spanChanges(stored), before: touched, after: [...after.values()] }
+  await updateSums(tx, change, signaturesOf(stored, touched))
   return { created: stored.created.length, replaced: stored.held.length, foreignTraceIds }
 }
 
 /** @returns the rows of the traces that were written, by id. */
 async function storeTraces(
   tx: Sql,
-  placed: Placed,
   homes: ReadonlyMap<string, Home>,
   { created, held, changed }: StoredSpans,
 ): Promise<Map<string, TraceState>> {
-  const saidBy = spansByTrace(placed, [...created, ...held])
-  const createdBy = spansByTrace(placed, created)
+  const createdBy = spansByTrace(created)
+  const saidBy = held.length === 0 ? createdBy : spansByTrace([...created, ...held])
   const deltas = [...saidBy].map(([id, said]) =>
     traceDelta(homes.get(id)!.receivedAtMs, said, createdBy.get(id) ?? []),
   )
   const states = deltas.length === 0 ? [] : await upsertTraces(tx, deltas)
-  const stale = [...spansByTrace(placed, changed).keys()].map(id => homes.get(id)!)
+  const stale = [...spansByTrace(changed).keys()].map(id => homes.get(id)!)
   const recomputed = stale.length === 0 ? [] : await recomputeTraces(tx, stale)
   return new Map([...states, ...recomputed].map(state => [state.id, state]))
 }
 
-function spansByTrace(placed: Placed, keys: readonly SpanKey[]): Map<string, SpanWrite[]> {
+function spansByTrace(placed: readonly PlacedSpan[]): Map<string, SpanWrite[]> {
   const spans = new Map<string, SpanWrite[]>()
-  for (const key of keys) {
-    const { span } = placed.get(keyOf(key))!
+  for (const { span } of placed) {
     const siblings = spans.get(span.trace.id)
     if (siblings === undefined) spans.set(span.trace.id, [span])
     else siblings.push(span)
@@ -91,17 +89,15 @@ function spansByTrace(placed: Placed, keys: readonly SpanKey[]): Map<string, Spa
 
 /** For what is new to search in: spans that were not stored like this before, and a new name of the trace. */
 function signaturesOf(
-  placed: Placed,
   { created, held, changed }: StoredSpans,
   before: readonly TraceState[],
 ): TraceSignature[] {
   const names = new Map(before.map(state => [state.id, state.name]))
   const isRenamed = ({ trace }: SpanWrite) => trace.name !== null && trace.name !== names.get(trace.id)
-  const news = new Set([...created, ...changed].map(keyOf))
+  const changedSpans = new Set(changed.map(({ span }) => span))
+  const renaming = held.filter(({ span }) => changedSpans.has(span) || isRenamed(span))
   const texts = new Map<string, { span: SpanWrite; receivedAtMs: number; plain: string[]; json: string[] }>()
-  for (const key of [...created, ...held].map(keyOf)) {
-    const { span, receivedAtMs, json } = placed.get(key)!
-    if (!news.has(key) && !isRenamed(span)) continue
+  for (const { span, receivedAtMs, json } of [...created, ...renaming]) {
     const { id, name } = span.trace
     const text = texts.get(id) ?? { span, receivedAtMs, plain: [], json: [] }
     texts.set(id, text)

@@ -136,12 +136,14 @@ function mapped(
     }
     return copy ?? value
   }
-  let changed = false
-  const members: [string, unknown][] = []
-  for (const [key, member] of Object.entries(value)) {
-    const entry: [string, unknown] = [rename(key), change(member, key)]
-    changed ||= entry[0] !== key || entry[1] !== member || key === '__proto__'
-    if (key !== '__proto__') members.push(entry)
+  const own = value as Readonly<Record<string, unknown>>
+  const keys = Object.keys(own)
+  let members: [string, unknown][] | null = null
+  for (const [at, key] of keys.entries()) {
+    const [name, member] = [rename(key), change(own[key], key)]
+    const isChanged = name !== key || member !== own[key] || key === '__proto__'
+    if (isChanged) members ??= keys.slice(0, at).map(before => [before, own[before]])
+    if (key !== '__proto__') members?.push([name, member])
   }
-  return changed ? Object.fromEntries(members) : value
+  return members === null ? value : Object.fromEntries(members)
 }

@@ -53,7 +53,16 @@ export interface SpanChange {
 }
 
 export const rolledSpan = (span: SpanWrite): RolledSpan => ({
-  ...span,
+  teamId: span.teamId,
+  kind: span.kind,
+  status: span.status,
+  model: span.model,
+  promptVersionId: span.promptVersionId,
+  promptTokens: span.promptTokens,
+  completionTokens: span.completionTokens,
+  totalTokens: span.totalTokens,
+  costNano: span.costNano,
+  startTimeMs: span.startTimeMs,
   durationMs: span.endTimeMs === null ? null : span.endTimeMs - span.startTimeMs,
 })
 

@@ -18,11 +18,16 @@ export type Placed = ReadonlyMap<string, PlacedSpan>
 
 /** What a write did to the spans of its traces. */
 export interface StoredSpans {
-  created: readonly SpanKey[]
-  /** Those that were stored already, as they were. Empty where such spans are kept: they say nothing then. */
-  held: readonly HeldSpan[]
+  created: readonly PlacedSpan[]
+  /** Those that were stored already. Empty where such spans are kept: they say nothing then. */
+  held: readonly PlacedSpan[]
   /** Those of them that are different now. */
-  changed: readonly SpanKey[]
+  changed: readonly ChangedSpan[]
+}
+
+interface ChangedSpan extends PlacedSpan {
+  /** As it was. */
+  before: HeldSpan
 }
 
 /** A trace belongs to one team, so its id and a span's reference name a span. */
@@ -81,25 +86,29 @@ export async function storeSpans(
 ): Promise<StoredSpans> {
   const knownIds = new Set(known.map(home => home.id))
   const candidates = [...placed.values()].filter(({ span }) => knownIds.has(span.trace.id))
-  const held = repeated === 'keep' || candidates.length === 0 ? [] : await listHeldSpans(tx, candidates)
-  const again = held.map(key => placed.get(keyOf(key))!)
-  const changed = again.length === 0 ? [] : await updateSpans(tx, again)
-  const fresh = new Map(placed)
-  for (const key of held) fresh.delete(keyOf(key))
-  const created = fresh.size === 0 ? [] : await insertSpans(tx, [...fresh.values()])
-  return { created, held, changed }
+  const before = repeated === 'keep' || candidates.length === 0 ? [] : await listHeldSpans(tx, candidates)
+  const heldByKey = new Map(before.map(span => [keyOf(span), span]))
+  const held = [...heldByKey.keys()].map(key => placed.get(key)!)
+  const changedKeys = held.length === 0 ? [] : await updateSpans(tx, held)
+  const changed = changedKeys.map(keyOf).map(key => ({ ...placed.get(key)!, before: heldByKey.get(key)! }))
+  const fresh = held.length === 0 ? placed : new Map([...placed].filter(([key]) => !heldByKey.has(key)))
+  return { created: await storeFresh(tx, fresh), held, changed }
+}
+
+/** @returns those that were not there; usually all of them, and then nobody has to look them up. */
+async function storeFresh(tx: Sql, fresh: Placed): Promise<readonly PlacedSpan[]> {
+  const spans = [...fresh.values()]
+  const created = spans.length === 0 ? [] : await insertSpans(tx, spans)
+  return created.length === spans.length ? spans : created.map(key => fresh.get(keyOf(key))!)
 }
 
 /** What came and what went, for the sums. */
-export function spanChanges(placed: Placed, { created, held, changed }: StoredSpans): SpanChange[] {
-  const before = new Map(held.map(span => [keyOf(span), span]))
-  const comes = [...created, ...changed].map((key): SpanChange => {
-    const { span, receivedAtMs } = placed.get(keyOf(key))!
-    return { span: rolledSpan(span), sign: 1, receivedAtMs }
-  })
-  const goes = changed.map((key): SpanChange => {
-    const { receivedAtMs } = placed.get(keyOf(key))!
-    return { span: before.get(keyOf(key))!, sign: -1, receivedAtMs }
-  })
+export function spanChanges({ created, changed }: StoredSpans): SpanChange[] {
+  const comes = [...created, ...changed].map(
+    ({ span, receivedAtMs }): SpanChange => ({ span: rolledSpan(span), sign: 1, receivedAtMs }),
+  )
+  const goes = changed.map(
+    ({ before, receivedAtMs }): SpanChange => ({ span: before, sign: -1, receivedAtMs }),
+  )
   return [...comes, ...goes]
 }

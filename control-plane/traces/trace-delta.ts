@@ -53,7 +53,8 @@ export function traceDelta(
 ): TraceDelta {
   // In the order of their start, so that "later" and "earlier" are positions.
   const claims = [...said].sort((a, b) => a.startTimeMs - b.startTimeMs)
-  const ordered = [...created].sort((a, b) => a.startTimeMs - b.startTimeMs)
+  const isAllNew = created.length === said.length
+  const ordered = isAllNew ? claims : [...created].sort((a, b) => a.startTimeMs - b.startTimeMs)
   const first = claims[0]!
   const named = namingSpan(claims)
   const inSession = claims.findLast(span => span.trace.sessionId !== null)
@@ -62,6 +63,7 @@ export function traceDelta(
   const costs = ordered.flatMap(span => span.costNano ?? [])
   const tags = distinct(claims.flatMap(span => span.trace.tags))
   const metadata = mergedMetadata(described)
+  const values = valuesOf(ordered)
   return {
     teamId: first.teamId,
     receivedAtMs,
@@ -86,9 +88,9 @@ export function traceDelta(
     completionTokens: sum(ordered, span => span.completionTokens),
     totalTokens: sum(ordered, span => span.totalTokens),
     tags,
-    ...valuesOf(ordered),
+    ...values,
     spanNames: distinct(ordered.map(span => span.name)),
-    terms: termsOf({ ...valuesOf(claims), teamId: first.teamId, tags, metadata }),
+    terms: termsOf({ ...(isAllNew ? values : valuesOf(claims)), teamId: first.teamId, tags, metadata }),
   }
 }
 
@@ -122,4 +124,4 @@ function mergedMetadata(described: readonly SpanWrite[]): Record<string, unknown
 const count = (spans: readonly SpanWrite[], holds: (span: SpanWrite) => boolean) => spans.filter(holds).length
 const sum = (spans: readonly SpanWrite[], amount: (span: SpanWrite) => number | null) =>
   spans.reduce((total, span) => total + (amount(span) ?? 0), 0)
-const distinct = (values: readonly string[]) => [...new Set(values)].sort()
+const distinct = (values: string[]) => (values.length < 2 ? values : [...new Set(values)].sort())
