@@ -4,6 +4,14 @@ import { malformed } from './malformed.js'
 /** Plain JSON values under the attributes' own names. No prototype: names come from outside. */
 export type Attributes = Record<string, unknown>
 
+/**
+ * An empty one. A constructor of an empty prototype instead of `Object.create(null)`: V8 keeps the latter as a hash
+ * table, which costs three times the memory and half a microsecond more a span to fill, walk and print.
+ */
+export const newAttributes = (): Attributes => new Bare()
+const Bare = function Bare() {} as unknown as new () => Attributes
+Bare.prototype = Object.create(null)
+
 /** Counts an upper bound of the JSON text of what was read, in UTF-16 units. */
 export interface Meter {
   units: number
@@ -23,7 +31,7 @@ const SCALAR_UNITS = 32
  * JSON body.
  */
 export function attributesOf(list: unknown, meter: Meter, depth = 0): Attributes {
-  const attributes: Attributes = Object.create(null)
+  const attributes = newAttributes()
   for (const member of rawList(list, 'attributes')) {
     const { key, value } = member
     if (typeof key !== 'string') throw malformed('an attribute has no key')

@@ -2,7 +2,7 @@ import type { TraceStatus } from '../../../shared/contract/traces.js'
 import type { Capture } from '../capture.js'
 import { cutText, storable } from '../payload.js'
 import { hasWarning, MAX_REFERENCE, type SpanWrite, type TraceClaim } from '../span-write.js'
-import type { Attributes } from './attribute-value.js'
+import { type Attributes, newAttributes } from './attribute-value.js'
 import { genAi, genAiContent } from './attributes/genai.js'
 import { isPromoted, openInference, openInferenceContent } from './attributes/openinference.js'
 import type { Content, Vocabulary } from './attributes/vocabulary.js'
@@ -94,7 +94,7 @@ const spanKinds = [null, null, 'server', 'client', 'producer', 'consumer']
  * names of its own, only where it says something.
  */
 function keptAttributes(span: OtlpSpan, isMoved: (name: string) => boolean): Attributes {
-  const kept: Attributes = Object.create(null)
+  const kept = newAttributes()
   for (const name in span.attributes) if (!isMoved(name)) kept[name] = span.attributes[name]
   // The span's own attribute of that name stays; ours then says where it comes from.
   const add = (name: string, value: unknown) => {
