@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { ingestTraces, MAX_SPANS, type TraceInput } from '../../shared/contract/trace-ingestion.js'
 import { AppError, notFound, validation } from '../../shared/errors/app-error.js'
-import { retried } from '../db/failures.js'
+import { isAboutData, isTooMuch, retried } from '../db/failures.js'
 import { inTransaction, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { rawBody, route } from '../http/route.js'
@@ -14,7 +14,10 @@ import { listStoredSpanIds } from './reported-queries.js'
 import { reportedSpans } from './reported-span.js'
 import type { SpanWrite } from './span-write.js'
 
-/** POST /traces (spec 2): whole-batch checks first, then each trace in a transaction of its own, in order. */
+/** What is tried in one transaction: a statement of it is well within its deadline, also on a slow disk. */
+const TOGETHER_BYTES = 2 * 1024 * 1024
+
+/** POST /traces (spec 2): whole-batch checks first, then the traces, in order. */
 export function registerPostTraces(app: FastifyInstance, deps: Deps, gate: IngestGate): void {
   route(app, deps, ingestTraces, ({ body: { traces }, principal, request }) =>
     gate.work(async () => {
@@ -22,10 +25,9 @@ export function registerPostTraces(app: FastifyInstance, deps: Deps, gate: Inges
       for (const trace of traces) checkDistinct(trace)
       await checkPromptVersions(deps.sql, principal.teamId, traces)
       const capture = await captureOf(deps, principal.teamId)
-      const bytes = rawBody(request).length
-      const traceIds: string[] = []
-      for (const trace of traces) traceIds.push(await storeTrace(deps, trace, capture, bytes))
-      return { accepted, traceIds }
+      const named = traces.map(trace => ({ ...trace, traceId: trace.traceId ?? randomUUID() }))
+      await storeTraces(deps, named, capture, rawBody(request).length)
+      return { accepted, traceIds: named.map(({ traceId }) => traceId) }
     }),
   )
 }
@@ -52,19 +54,47 @@ async function checkPromptVersions(sql: Sql, teamId: string, traces: readonly Tr
   if ((await foreignVersionIds(sql, teamId, versionIds)).length > 0) throw notFound('Prompt version')
 }
 
-/** Rules 1 and 2. @returns the trace's id. */
-async function storeTrace(deps: Deps, trace: TraceInput, capture: Capture, bytes: number): Promise<string> {
-  const traceId = trace.traceId ?? randomUUID()
-  const spans = reportedSpans(trace, traceId, capture, bytes)
+type NamedTrace = TraceInput & { traceId: string }
+
+/**
+ * Rules 1 and 2: each trace as a whole or not at all, up to the first that fails, which leaves those before it stored.
+ * Nearly always none does: so they are tried in one transaction first, at a third of the cost of one each, and where
+ * that is rolled back, in one each, which tells whose fault it was.
+ */
+async function storeTraces(
+  deps: Deps,
+  traces: readonly NamedTrace[],
+  capture: Capture,
+  bytes: number,
+): Promise<void> {
+  const writeOf = (trace: NamedTrace) => reportedSpans(trace, trace.traceId, capture, bytes)
+  // Of two inputs for one trace the later one may have what the earlier one lacks, a parent say.
+  const areDistinct = new Set(traces.map(({ traceId }) => traceId)).size === traces.length
+  const isTried = traces.length > 1 && areDistinct && bytes <= TOGETHER_BYTES
+  if (isTried && (await areStored(deps, traces.map(writeOf)))) return
+  for (const trace of traces) await store(deps, [writeOf(trace)])
+}
+
+async function areStored(deps: Deps, traces: readonly SpanWrite[][]): Promise<boolean> {
+  try {
+    await store(deps, traces)
+    return true
+  } catch (error) {
+    if (error instanceof AppError || isAboutData(error) || isTooMuch(error)) return false
+    throw error
+  }
+}
+
+/** In one transaction. */
+async function store(deps: Deps, traces: readonly SpanWrite[][]): Promise<void> {
   await retried(() =>
     inTransaction(deps.sql, async tx => {
       const rules = { repeated: 'replace', foreign: 'refuse' } as const
-      const { foreignTraceIds } = await writeSpans(tx, spans, deps.now(), rules)
+      const { foreignTraceIds } = await writeSpans(tx, traces.flat(), deps.now(), rules)
       if (foreignTraceIds.size > 0) throw notFound('Trace')
-      await checkParents(tx, spans)
+      for (const spans of traces) await checkParents(tx, spans)
     }),
   )
-  return traceId
 }
 
 /**

@@ -156,6 +156,24 @@ t.test('rule 2: traces before the one that fails stay, it and those after it are
   t.equal(await count(), 2)
 })
 
+t.test('rule 2: one trace in two inputs is written in their order', async t => {
+  const { post, read } = await setUp(t)
+  const [traceId, other] = [randomUUID(), randomUUID()]
+  const child = span('child', { parentSpanId: 'root' })
+  const inOrder = await post([
+    { traceId, spans: [span('root')] },
+    { traceId, spans: [child, span('root', { name: 'said again' })] },
+  ])
+  t.same(inOrder.body.traceIds, [traceId, traceId])
+  t.same((await read(traceId))?.spans.map(({ name }) => name).sort(), ['said again', 'step child'])
+  const tooEarly = await post([
+    { traceId: other, spans: [child] },
+    { traceId: other, spans: [span('root')] },
+  ])
+  t.equal(tooEarly.error?.code, 'INVALID_SPAN_PARENT')
+  t.equal(await read(other), null)
+})
+
 t.test('rule 3: a prompt version that is not the team’s answers 404 before anything is written', async t => {
   const { cp, ours, post, count } = await setUp(t)
   const theirs = await team(cp)
