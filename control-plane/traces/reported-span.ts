@@ -27,9 +27,24 @@ export function reportedSpans(
   // As with the gateway's header, what the caller says wins over the setting, both ways (spec 4, sections 7 and 9).
   const capturesPayload = trace.capturePayloads ?? capture.payloads
   return trace.spans.map(span => ({
-    ...fieldsOf(span),
     teamId: capture.teamId,
     trace: claim,
+    spanId: span.spanId,
+    parentSpanId: span.parentSpanId ?? null,
+    name: span.name,
+    kind: span.kind ?? 'other',
+    status: span.status ?? 'unset',
+    startTimeMs: span.startTime,
+    endTimeMs: endTimeOf(span),
+    model: span.model ?? null,
+    provider: span.provider ?? null,
+    promptTokens: span.usage?.promptTokens ?? null,
+    completionTokens: span.usage?.completionTokens ?? null,
+    totalTokens: totalTokensOf(span),
+    costNano: typeof span.costUsd === 'number' ? nanoFromUsd(span.costUsd) : null,
+    promptVersionId: span.promptVersionId ?? null,
+    errorType: span.errorType ?? null,
+    errorCode: span.errorCode ?? null,
     hasWarning: hasWarning(span.attributes ?? {}),
     attributes: keep(span.attributes ?? {}),
     input: capturesPayload ? keep(span.payload?.input) : null,
@@ -38,32 +53,13 @@ export function reportedSpans(
   }))
 }
 
-function fieldsOf(span: SpanInput) {
-  const { startTime, endTime } = span
-  return {
-    spanId: span.spanId,
-    parentSpanId: span.parentSpanId ?? null,
-    name: span.name,
-    kind: span.kind ?? 'other',
-    status: span.status ?? 'unset',
-    startTimeMs: startTime,
-    // A clock that was set back in mid-span must not make a negative duration.
-    endTimeMs: typeof endTime === 'number' ? Math.max(startTime, endTime) : null,
-    model: span.model ?? null,
-    provider: span.provider ?? null,
-    ...tokensOf(span),
-    costNano: typeof span.costUsd === 'number' ? nanoFromUsd(span.costUsd) : null,
-    promptVersionId: span.promptVersionId ?? null,
-    errorType: span.errorType ?? null,
-    errorCode: span.errorCode ?? null,
-  }
-}
+/** A clock that was set back in mid-span must not make a negative duration. */
+const endTimeOf = ({ startTime, endTime }: SpanInput) =>
+  typeof endTime === 'number' ? Math.max(startTime, endTime) : null
 
 /** A total that is left out is the sum of the two others. */
-function tokensOf({ usage }: SpanInput) {
-  const promptTokens = usage?.promptTokens ?? null
-  const completionTokens = usage?.completionTokens ?? null
-  const hasPart = promptTokens !== null || completionTokens !== null
-  const sum = hasPart ? (promptTokens ?? 0) + (completionTokens ?? 0) : null
-  return { promptTokens, completionTokens, totalTokens: usage?.totalTokens ?? sum }
+function totalTokensOf({ usage }: SpanInput): number | null {
+  const [prompt, completion] = [usage?.promptTokens ?? null, usage?.completionTokens ?? null]
+  const hasPart = prompt !== null || completion !== null
+  return usage?.totalTokens ?? (hasPart ? (prompt ?? 0) + (completion ?? 0) : null)
 }
