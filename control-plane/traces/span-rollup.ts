@@ -78,23 +78,39 @@ export function spanRollupDeltas(changes: readonly SpanChange[]): SpanRollupDelt
     let group = groups.get(key)
     if (group === undefined) {
       const { teamId, kind } = span
-      const delta = { ...noSums(), teamId, atMs, weekMs, kind, model, promptVersionId }
-      group = { delta, bars: new Map() }
+      group = { delta: noSums({ teamId, atMs, weekMs, kind, model, promptVersionId }), bars: new Map() }
       groups.set(key, group)
     }
     addSpan(group, span, sign)
   }
-  return [...groups.values()].map(({ delta, bars }) => ({
-    ...delta,
-    buckets: [...bars.keys()],
-    counts: [...bars.values()].map(([count]) => count),
-    sums: [...bars.values()].map(([, sumUs]) => sumUs),
-  }))
+  for (const { delta, bars } of groups.values()) {
+    for (const [bucket, [count, sumUs]] of bars) {
+      delta.buckets.push(bucket)
+      delta.counts.push(count)
+      delta.sums.push(sumUs)
+    }
+  }
+  return [...groups.values()].map(({ delta }) => delta)
 }
 
-const noSums = () => ({
-  ...{ requests: 0, errors: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0, costNano: 0 },
-  ...{ buckets: [], counts: [], sums: [] },
+type SumKey = Pick<SpanRollupDelta, 'teamId' | 'atMs' | 'weekMs' | 'kind' | 'model' | 'promptVersionId'>
+
+const noSums = (key: SumKey): SpanRollupDelta => ({
+  teamId: key.teamId,
+  atMs: key.atMs,
+  weekMs: key.weekMs,
+  kind: key.kind,
+  model: key.model,
+  promptVersionId: key.promptVersionId,
+  requests: 0,
+  errors: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  totalTokens: 0,
+  costNano: 0,
+  buckets: [],
+  counts: [],
+  sums: [],
 })
 
 function addSpan(

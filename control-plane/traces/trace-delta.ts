@@ -88,7 +88,11 @@ export function traceDelta(
     completionTokens: sum(ordered, span => span.completionTokens),
     totalTokens: sum(ordered, span => span.totalTokens),
     tags,
-    ...values,
+    models: values.models,
+    providers: values.providers,
+    errorTypes: values.errorTypes,
+    errorCodes: values.errorCodes,
+    promptVersionIds: values.promptVersionIds,
     spanNames: distinct(ordered.map(span => span.name)),
     terms: termsOf({ ...(isAllNew ? values : valuesOf(claims)), teamId: first.teamId, tags, metadata }),
   }
