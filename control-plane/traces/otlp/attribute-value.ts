@@ -1,5 +1,6 @@
 import { cleanText } from '../payload.js'
 import { malformed } from './malformed.js'
+import { isLong } from './wire-types.js'
 
 /** Plain JSON values under the attributes' own names. No prototype: names come from outside. */
 export type Attributes = Record<string, unknown>
@@ -94,6 +95,10 @@ const isSet = (value: unknown) => value !== undefined && value !== null
 /** int64: a Long from protobuf, a decimal text or a number from JSON. Beyond 2^53 it stays text, to lose nothing. */
 function integer(value: unknown): unknown {
   if (typeof value === 'number') return finite(value)
+  if (isLong(value)) {
+    const whole = value.high * 2 ** 32 + (value.low >>> 0)
+    if (Number.isSafeInteger(whole)) return whole
+  }
   const text = String(value)
   if (!/^-?\d{1,20}$/.test(text)) throw malformed('an intValue is not an integer')
   const number = Number(text)

@@ -27,13 +27,13 @@ function hexOfText(value: unknown, bytes: number): string | null {
   return decoded.length === bytes ? decoded.toString('hex') : null
 }
 
-/** What protobufjs makes of a 64-bit integer. */
+/** What protobufjs makes of a 64-bit integer: two halves, each with a sign. */
 interface Long {
   low: number
   high: number
 }
 
-const isLong = (value: unknown): value is Long =>
+export const isLong = (value: unknown): value is Long =>
   typeof value === 'object' && value !== null && 'low' in value && 'high' in value
 
 /** The latest millisecond that four digits of a year can say; PostgreSQL takes it. */
