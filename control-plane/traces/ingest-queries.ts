@@ -93,7 +93,7 @@ function spanRecords(tx: Sql, spans: readonly PlacedSpan[]): Fragment {
     output jsonb, variables jsonb, position bigint)`
 }
 
-/** What is null is left out, a fifth of the text that is made here, sent, and parsed there. */
+/** What is null is left out: a tenth of the text that is made here, sent, and parsed there. */
 function recordOf({ span, receivedAtMs, position, json }: PlacedSpan): string {
   const fields = JSON.stringify({
     teamId: span.teamId,
