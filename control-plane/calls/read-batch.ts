@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { ChargeRecord, SpanRecord } from '../../shared/spool/record.js'
 import { clean, cutText, needsCleaning } from '../traces/payload.js'
 import { callRecord, spanRecord } from './record-schema.js'
+import { wholeRecord } from './whole-record.js'
 
 /** One line of a shipped batch that can be stored. */
 export interface ReadCall {
@@ -58,7 +59,7 @@ function readLine(line: string, dead: DeadLetter[]): ReadCall | null {
     return null
   }
   if (needsCleaning(line)) record = clean(record)
-  const read = callRecord.safeParse(record)
+  const read = callRecord.safeParse(wholeRecord(record))
   if (!read.success) {
     dead.push({ reason: problem(read.error), record: withoutPayload(record) })
     return null

@@ -4,7 +4,7 @@ import type { CallRecord, ChargeRecord, SpanRecord } from '../../shared/spool/re
 import { MAX_REFERENCE } from '../traces/span-write.js'
 
 /**
- * The form that a CallRecord must have to be inserted (shared/spool/record.ts). Fields that are not known pass: a
+ * The form that a whole CallRecord must have to be inserted (shared/spool/record.ts). Fields that are not known pass: a
  * newer proxy may say more than this control plane understands.
  */
 

@@ -1,4 +1,9 @@
-import type { CallRecord, SpanRecord, TokenBuckets } from '../../shared/spool/record.js'
+import {
+  type CallRecord,
+  defaultSpanName,
+  type SpanRecord,
+  type TokenBuckets,
+} from '../../shared/spool/record.js'
 import type { InputTokens } from '../providers/adapter.js'
 import type { Admission } from './admit.js'
 import type { TraceContext } from './trace-context.js'
@@ -77,7 +82,7 @@ export function callRecord(
       estimated,
       cached: outcome.cached,
     },
-    span: spanRecord(call, outcome, tokens, costNano, virtualKeyId, endedAtMs),
+    span: spanRecord(call, outcome, tokens, costNano, endedAtMs),
   }
 }
 
@@ -86,7 +91,6 @@ function spanRecord(
   outcome: Outcome,
   tokens: TokenBuckets,
   costNano: number,
-  virtualKeyId: string | null,
   endedAtMs: number,
 ): SpanRecord {
   const { context } = call
@@ -104,7 +108,7 @@ function spanRecord(
     },
     spanId: call.requestId,
     parentSpanId: context.parentSpanId,
-    name: context.spanName ?? `chat ${target.model.publicName}`,
+    name: context.spanName ?? defaultSpanName(target.model.publicName),
     status: outcome.status,
     startTimeMs: call.startedAtMs,
     endTimeMs: endedAtMs,
@@ -115,16 +119,15 @@ function spanRecord(
     promptVersionId: target.call.lineage?.promptVersionId ?? null,
     errorType: outcome.errorType,
     errorCode: outcome.errorCode,
-    attributes: attributes(call, outcome, virtualKeyId),
+    attributes: attributes(call, outcome),
     payload: call.captures ? payload(call, outcome) : null,
   }
 }
 
 /** Only what is so: an absent attribute reads as "no" (spec 4, section 9 Gateway, names). */
-function attributes(call: Recorded, outcome: Outcome, virtualKeyId: string | null): Record<string, unknown> {
+function attributes(call: Recorded, outcome: Outcome): Record<string, unknown> {
   const { context, admission } = call
-  const found: Record<string, unknown> = { requestId: call.requestId, cached: outcome.cached }
-  if (virtualKeyId !== null) found.virtualKeyId = virtualKeyId
+  const found: Record<string, unknown> = {}
   if (outcome.finishReason !== null) found.finishReason = outcome.finishReason
   if (outcome.firstByteAtMs !== null) found.timeToFirstTokenMs = outcome.firstByteAtMs - call.startedAtMs
   if (outcome.retries > 0) found.retries = outcome.retries

@@ -1,6 +1,7 @@
 import type { CallRecord } from '../../shared/spool/record.js'
 import type { ProxyMetrics } from '../metrics.js'
 import type { Disk } from './disk.js'
+import { recordJson } from './record-json.js'
 import { MAX_RECORD_BYTES } from './segment.js'
 
 /** How much of a record is written: all of it, all but its payload, its charge alone. */
@@ -62,13 +63,20 @@ export function createPressure({ dir, disk, maxBytes, minFreeBytes, bytes }: Pre
   }
 }
 
-/** The record as JSON in that form; null when the form is no smaller than the one before, or too large to ship. */
+/**
+ * The record as JSON in that form; null when the form is no smaller than the one before, too large to ship, or cannot be
+ * written: JSON.parse takes a captured prompt that is nested deeper than JSON.stringify can follow.
+ */
 export function jsonOf(record: CallRecord, form: Form): string | null {
   const { charge, span } = record
-  if (form === 'whole') return shippable(JSON.stringify(record))
-  if (form === 'charge') return JSON.stringify({ charge, span: null })
-  if (span === null || span.payload === null) return span === null ? null : shippable(JSON.stringify(record))
-  return shippable(JSON.stringify({ charge, span: { ...span, payload: null } }))
+  if (form === 'charge') return recordJson({ charge, span: null })
+  if (form === 'no_payload' && span === null) return null
+  const written = form === 'whole' || span === null ? record : { charge, span: { ...span, payload: null } }
+  try {
+    return shippable(recordJson(written))
+  } catch {
+    return null
+  }
 }
 
 function shippable(json: string): string | null {

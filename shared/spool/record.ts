@@ -62,13 +62,23 @@ export interface SpanRecord {
   promptVersionId: string | null
   errorType: 'provider_error' | null
   errorCode: string | null
-  /** tags, metadata, timeToFirstTokenMs, cached, requestId, virtualKeyId, finishReason, retries, ledgerBypassed. */
+  /**
+   * tags, metadata, timeToFirstTokenMs, finishReason, retries, ledgerBypassed; ingestion adds what the charge says:
+   * requestId, virtualKeyId, cached.
+   */
   attributes: Record<string, unknown>
   /** Present when capture is on; redacted by ingestion. */
   payload: { input: unknown; output: unknown; variables: Record<string, unknown> | null } | null
 }
 
-/** What one call leaves behind. `span` is null only when it was dropped under disk pressure. */
+/** Of a span that the caller gave no name. */
+export const defaultSpanName = (model: string): string => `chat ${model}`
+
+/**
+ * What one call leaves behind. `span` is null only when it was dropped under disk pressure.
+ *
+ * On disk and on the way it is shorter: proxy/spool/record-json.ts writes it, control-plane/calls/whole-record.ts reads.
+ */
 export interface CallRecord {
   charge: ChargeRecord
   span: SpanRecord | null

@@ -14,6 +14,7 @@ export function callRecord(
   { charge, span, trace }: Parts = {},
 ): CallRecord & { span: SpanRecord } {
   const requestId = charge?.requestId ?? randomUUID()
+  const { virtualKeyId = null, cached = false } = charge ?? {}
   const startTimeMs = span?.startTimeMs ?? charge?.admittedAtMs ?? Date.now()
   const tokens = { input: 5, cacheRead: 2, cacheWrite: 1, output: 4 }
   return {
@@ -57,7 +58,7 @@ export function callRecord(
       promptVersionId: null,
       errorType: null,
       errorCode: null,
-      attributes: { requestId, finishReason: 'stop' },
+      attributes: { requestId, cached, ...(virtualKeyId !== null && { virtualKeyId }), finishReason: 'stop' },
       payload: null,
       ...span,
     },

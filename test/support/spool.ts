@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { wholeRecord } from '../../control-plane/calls/whole-record.js'
 import { createMetrics, type ProxyMetrics } from '../../proxy/metrics.js'
 import type { Disk } from '../../proxy/spool/disk.js'
 import { openSpool, type ShipOutcome, type Spool, type SpoolOptions } from '../../proxy/spool/spool.js'
@@ -28,7 +29,7 @@ export function createSink(): Sink {
     batches,
     answer: () => ({ kind: 'committed', rejected: 0 }),
     async ship(body) {
-      const sent = linesOf(body.toString()) as CallRecord[]
+      const sent = linesOf(body.toString()).map(wholeRecord) as CallRecord[]
       const outcome = await this.answer(sent)
       if (outcome.kind === 'committed') {
         records.push(...sent)

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { wholeRecord } from '../../control-plane/calls/whole-record.js'
 import type { DirectoryQuery } from '../../proxy/control-plane-client.js'
 import type { CredentialRecord, TeamRecord } from '../../shared/directory/records.js'
 import { deriveSecret, internalToken } from '../../shared/secrets/derive.js'
@@ -88,7 +89,7 @@ async function respond(
       return ok({ seeded: 0 })
     case '/internal/calls': {
       if (standIn.callsStatus !== 200) return { status: standIn.callsStatus, body: '{}' }
-      const records = linesOf(text) as CallRecord[]
+      const records = linesOf(text).map(wholeRecord) as CallRecord[]
       standIn.calls.push(...records)
       return ok({ accepted: records.length, rejected: 0 })
     }

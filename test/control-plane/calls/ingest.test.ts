@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
+import { recordJson } from '../../../proxy/spool/record-json.js'
 import { readTrace } from '../../../shared/contract/traces.js'
 import { callRecord, ndjson, ship } from '../../support/call-records.js'
 import { type ControlPlane, startControlPlane } from '../../support/control-plane.js'
@@ -318,6 +319,26 @@ t.test('hostile documents are stored within bounds and touch no prototype', asyn
   t.equal(trace.metadata.a_b, 1, 'keys are the caller’s, not camel-cased')
   t.ok(JSON.stringify(spans[0]?.payload?.input).includes('NESTED TOO DEEPLY'))
   t.match(spans[0]?.payload?.output, /x… \[truncated, 3000000 characters\]$/)
+})
+
+t.test('records of this version and of earlier ones, which repeat everything, are stored alike', async t => {
+  const cp = await startControlPlane(t)
+  const { teamId, virtualKeyId } = await team(cp)
+  const call = callRecord(teamId, { charge: { virtualKeyId } })
+  const other = callRecord(teamId, { charge: { virtualKeyId, admittedAtMs: call.charge.admittedAtMs } })
+  t.same((await ship(cp, [recordJson(call), JSON.stringify(other)])).body, { accepted: 2, rejected: 0 })
+  const stored = async (table: string, { charge, span }: typeof call) => {
+    const [row] = await cp.deps
+      .sql`select * from ${cp.deps.sql(table)} r where r::text like ${`%${charge.requestId}%`}`
+    return JSON.stringify({ ...row, position: 0 })
+      .replaceAll(charge.requestId, 'REQUEST')
+      .replaceAll(span.trace.id, 'TRACE')
+  }
+  for (const table of ['charges', 'spans']) {
+    const row = await stored(table, call)
+    t.match(row, 'REQUEST')
+    t.equal(row, await stored(table, other))
+  }
 })
 
 t.test('without the internal token nothing is taken', async t => {

@@ -64,7 +64,7 @@ t.test('below the floor of free disk new calls are refused and charges are still
 
 t.test('a full disk costs payload and span of a record before it costs the record', async t => {
   const [dir, sink] = [temporaryDirectory(t), createSink()]
-  const disk = failingDisk(wanted => (wanted > 600 ? 0 : wanted), 'ENOSPC')
+  const disk = failingDisk(wanted => (wanted > 400 ? 0 : wanted), 'ENOSPC')
   const { spool } = testSpool(t, dir, sink, { disk })
   const kept = record()
   spool.append(kept)

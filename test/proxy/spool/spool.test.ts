@@ -21,6 +21,26 @@ t.test('a record is on disk when append returns', async t => {
   t.ok(spool.bytes > 0)
 })
 
+t.test(
+  'a prompt nested deeper than can be written costs its payload, never a charge or the process',
+  async t => {
+    const [dir, sink] = [temporaryDirectory(t), createSink()]
+    const { spool } = testSpool(t, dir, sink)
+    const input: unknown = JSON.parse('['.repeat(200_000) + ']'.repeat(200_000))
+    const deep = () => callRecord('team', { span: { payload: { input, output: null, variables: null } } })
+    const records = [deep(), callRecord('team'), deep()]
+    for (const record of records) spool.appendWithTurn(record, error => t.equal(error, null))
+    t.ok(await spool.flush(5_000))
+    spool.append(deep())
+    t.ok(await spool.flush(5_000))
+    t.same(sink.ids().slice(0, 3), idsOf(records))
+    t.same(
+      sink.records.map(record => record.span?.payload),
+      [null, null, null, null],
+    )
+  },
+)
+
 t.test('the records of a turn are on disk together when the turn has ended, in order', async t => {
   const [dir, sink] = [temporaryDirectory(t), createSink()]
   let writes = 0
@@ -230,7 +250,7 @@ t.test('full segments are replaced, and deleted once committed', async t => {
   const [dir, sink] = [temporaryDirectory(t), createSink()]
   const up = sink.answer
   sink.answer = away
-  const { spool } = testSpool(t, dir, sink, { segmentBytes: 20_000 })
+  const { spool } = testSpool(t, dir, sink, { segmentBytes: 10_000 })
   const records = some(100)
   for (const record of records) spool.append(record)
   t.ok(filesIn(dir).filter(name => name.endsWith('.seg')).length >= 4)
