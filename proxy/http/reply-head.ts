@@ -13,6 +13,9 @@ export const statusLine = (status: number) => statusLines[status] ?? `${status} 
 // One character per byte on the wire; a line break would start a header, or a reply, of somebody else's making.
 const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
 
+/** All of it is sent as it is: neither unsafe nor, which the writer must know, beyond ASCII. */
+const unusual = /[^\t\x20-\x7e]/
+
 /** @throws Error naming the header that must not be sent. */
 function refuse(name: string): never {
   throw new Error(`Header ${JSON.stringify(name)} cannot be sent: its name or value is malformed.`)
@@ -32,6 +35,13 @@ export function checkHeaders(headers: HeaderList): boolean {
   return beyondAscii
 }
 
+/** A reply's headers as one text of one character per byte. */
+export interface JoinedHeaders {
+  text: string
+  /** Whether UTF-8 would write them as they are. */
+  isAscii: boolean
+}
+
 /**
  * The value of x-request-id with all other headers behind it, each on its line, for one `writeHeader`: a call into the
  * native library per header costs 0.3 µs, ten joined ones save 2 µs (7,000 instructions) a request. Safe because
@@ -39,7 +49,7 @@ export function checkHeaders(headers: HeaderList): boolean {
  *
  * @throws Error on a name or value that is malformed.
  */
-export function joinedHeaders(requestId: string, headers: HeaderList): string {
+export function joinedHeaders(requestId: string, headers: HeaderList): JoinedHeaders {
   let joined = requestId
   // All values in one test, which costs a third of one test each.
   let values = ''
@@ -50,9 +60,10 @@ export function joinedHeaders(requestId: string, headers: HeaderList): string {
     values += value
     joined += `\r\n${name}: ${value}`
   }
+  if (!unusual.test(values)) return { text: joined, isAscii: true }
   if (unsafeValue.test(values))
     refuse(headers.find((_, i) => i % 2 === 0 && unsafeValue.test(headers[i + 1]!))!)
-  return joined
+  return { text: joined, isAscii: false }
 }
 
 /** Statuses whose replies have neither body nor content-length (RFC 9110, section 6.4.1). */

@@ -22,9 +22,8 @@ export function uuidV7(): string {
   }
   const now = Date.now()
   if (now !== prefixMs) {
-    const time = now.toString(16).padStart(12, '0')
     prefixMs = now
-    prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`
+    prefix = prefixOf(now)
   }
   const at = used
   used += bytesPerId
@@ -32,4 +31,13 @@ export function uuidV7(): string {
   const variant = hex[(pool[at + 2]! & 0x3f) | 0x80]!
   const tail = byte(4) + byte(5) + byte(6) + byte(7) + byte(8) + byte(9)
   return `${prefix}${byte(0).charAt(0)}${byte(1)}-${variant}${byte(3)}-${tail}`
+}
+
+/** By the table too: toString(16) of what is more than 32 bits goes through floating point, 2,500 instructions. */
+function prefixOf(epochMs: number): string {
+  const high = Math.floor(epochMs / 0x1000000)
+  const low = epochMs - high * 0x1000000
+  const byte = (value: number) => hex[value & 0xff]!
+  const seconds = byte(high >> 16) + byte(high >> 8) + byte(high) + byte(low >> 16)
+  return `${seconds}-${byte(low >> 8)}${byte(low)}-7`
 }

@@ -1,7 +1,7 @@
 import { EdgeExchange, type EdgeState } from './edge-exchange.js'
 import type { HeaderList, RequestHeaders } from './exchange.js'
 import type { UwsResponse } from './load-uwebsockets.js'
-import { hasNoBody, joinedHeaders, sentValue, statusLine, without } from './reply-head.js'
+import { hasNoBody, type JoinedHeaders, joinedHeaders, sentValue, statusLine, without } from './reply-head.js'
 import { chunkedBody } from './request-head.js'
 import { UwsStream } from './uws-stream.js'
 
@@ -130,7 +130,7 @@ export class UwsExchange extends EdgeExchange {
     const joined = joinedHeaders(this.requestId, close ? [...rest, 'connection', 'close'] : rest)
     this.afterParsing(close, res => {
       res.cork(() => {
-        writeHead(res, status, close ? `${joined}\r\n` : joined)
+        writeHead(res, status, joined, close ? '\r\n' : '')
         // With a length or with the wish to close, this build's endWithoutBody never finishes the reply. So the length
         // is a header of ours, and a head that is to close ends with a line break of ours, as in `sendLingering`.
         if (!close) res.endWithoutBody()
@@ -163,9 +163,9 @@ export class UwsExchange extends EdgeExchange {
       ? withoutBody(status, headers, body)
       : [...without(headers, 'content-length'), 'content-length', length]
     const joined = joinedHeaders(this.requestId, [...rest, 'connection', 'close'])
-    const text = bare ? `${joined}\r\n` : `${joined}\r\n\r\n${Buffer.from(body).toString('latin1')}`
+    const behind = bare ? '\r\n' : `\r\n\r\n${Buffer.from(body).toString('latin1')}`
     const { res } = this
-    res?.cork(() => writeHead(res, status, text))
+    res?.cork(() => writeHead(res, status, joined, behind))
   }
 
   protected endLingering(): void {
@@ -196,7 +196,7 @@ export class UwsExchange extends EdgeExchange {
     if (this.res !== null) this.stream?.end()
   }
 
-  private endStream(res: UwsResponse, headWritten: boolean, status: number, joined: string): void {
+  private endStream(res: UwsResponse, headWritten: boolean, status: number, joined: JoinedHeaders): void {
     this.res = null
     res.cork(() => {
       if (headWritten) {
@@ -223,13 +223,13 @@ export class UwsExchange extends EdgeExchange {
   }
 }
 
-/** @param joined one character per byte. */
-function writeHead(res: UwsResponse, status: number, joined: string): void {
+/** @param behind goes out behind the headers: one character per byte. */
+function writeHead(res: UwsResponse, status: number, joined: JoinedHeaders, behind = ''): void {
   // 200 OK is what the native side writes by itself.
   if (status !== 200) res.writeStatus(statusLine(status))
   // Strings go out as UTF-8, so anything beyond ASCII goes as bytes.
-  const ascii = Buffer.byteLength(joined) === joined.length
-  res.writeHeader('x-request-id', ascii ? joined : Buffer.from(joined, 'latin1'))
+  const isText = joined.isAscii && behind === ''
+  res.writeHeader('x-request-id', isText ? joined.text : Buffer.from(joined.text + behind, 'latin1'))
 }
 
 /** Headers of a reply without a body: to HEAD with the length that the body would have. */
