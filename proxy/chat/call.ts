@@ -70,7 +70,8 @@ export class ProviderCall implements UpstreamHandlers {
       return
     }
     this.exchange.onAbort(() => this.#clientLeft())
-    this.#flight = this.deps.upstream.send({ baseUrl: this.#upstreamCall.baseUrl, ...request }, this)
+    const { path, headers, body } = request
+    this.#flight = this.deps.upstream.send({ baseUrl: this.#upstreamCall.baseUrl, path, headers, body }, this)
   }
 
   onHead(status: number, header: (name: string) => string | undefined): void {
@@ -137,14 +138,19 @@ export class ProviderCall implements UpstreamHandlers {
   #answer(completion: Completion): void {
     this.#settled = true
     const { tokens, finishReason } = completion
+    // Every field by name: V8 defines what follows a spread one by one in its runtime, 9 thousand instructions here.
     const outcome: Outcome = {
-      ...NOTHING,
       status: 'ok',
       charged: true,
       tokens,
+      inputTokens: null,
       outputBytes: tokens === null ? contentBytes(completion) : 0,
       finishReason,
+      errorType: null,
+      errorCode: null,
+      firstByteAtMs: null,
       retries: this.#flight?.retries ?? 0,
+      cached: false,
       completion: () => completion.value(),
     }
     settleCall(this.call, outcome, this.deps, cost => {
