@@ -5,44 +5,53 @@ import { crc32 } from 'node:zlib'
  * ms) | JSON. Little-endian. The time is there so that the age of what waits is known after a restart too.
  */
 export const HEADER_BYTES = 16
+const CRC_AT = 4
 const TIME_AT = 8
 const NEWLINE = 10
 /** UTF-16 units to UTF-8 bytes, at worst. */
 const MAX_BYTES_PER_UNIT = 3
 const SCRATCH_BYTES = 256 * 1024
 
-/** Makes frames in one reused buffer: what it returns is valid until the next call. */
-export function createFrameWriter(): (json: string, nowMs: number) => Buffer {
+/** Makes the frames of a spool in one reused buffer: what is returned is valid until the next call. */
+export interface FrameWriter {
+  one(json: string, nowMs: number): Buffer
+  /**
+   * Several, one behind the other.
+   *
+   * @returns null when a record has no JSON, or all of them together are too large for the buffer.
+   */
+  turn(records: readonly (string | null)[], nowMs: number): Buffer | null
+}
+
+export function createFrameWriter(): FrameWriter {
   const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
-  return (json, nowMs) => {
-    const fits = HEADER_BYTES + json.length * MAX_BYTES_PER_UNIT <= SCRATCH_BYTES
-    const buffer = fits ? scratch : Buffer.allocUnsafeSlow(HEADER_BYTES + Buffer.byteLength(json))
-    const length = buffer.write(json, HEADER_BYTES, 'utf8')
-    const frame = buffer.subarray(0, HEADER_BYTES + length)
-    frame.writeDoubleLE(nowMs, TIME_AT)
-    frame.writeUInt32LE(length, 0)
-    frame.writeUInt32LE(crc32(frame.subarray(TIME_AT)), 4)
-    return frame
+  return {
+    one(json, nowMs) {
+      const buffer = mostBytes(json) <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafeSlow(bytesOf(json))
+      return buffer.subarray(0, writeFrame(buffer, 0, json, nowMs))
+    },
+    turn(records, nowMs) {
+      let end = 0
+      for (const json of records) {
+        if (json === null || end + mostBytes(json) > SCRATCH_BYTES) return null
+        end = writeFrame(scratch, end, json, nowMs)
+      }
+      return scratch.subarray(0, end)
+    },
   }
 }
 
-/**
- * Makes the frames of several records, one behind the other, in one reused buffer: valid until the next call.
- *
- * @returns null when a record has no JSON, or all of them together are too large for the buffer.
- */
-export function createTurnWriter(frameOf: (json: string, nowMs: number) => Buffer) {
-  const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
-  return (records: readonly (string | null)[], nowMs: number): Buffer | null => {
-    let end = 0
-    for (const json of records) {
-      if (json === null) return null
-      const frame = frameOf(json, nowMs)
-      if (end + frame.length > SCRATCH_BYTES) return null
-      end += frame.copy(scratch, end)
-    }
-    return scratch.subarray(0, end)
-  }
+const mostBytes = (json: string) => HEADER_BYTES + json.length * MAX_BYTES_PER_UNIT
+const bytesOf = (json: string) => HEADER_BYTES + Buffer.byteLength(json)
+
+/** @returns the offset behind the frame that begins at `at`, for which there must be room. */
+function writeFrame(into: Buffer, at: number, json: string, nowMs: number): number {
+  const length = into.write(json, at + HEADER_BYTES)
+  const end = at + HEADER_BYTES + length
+  into.writeDoubleLE(nowMs, at + TIME_AT)
+  into.writeUInt32LE(length, at)
+  into.writeUInt32LE(crc32(into.subarray(at + TIME_AT, end)), at + CRC_AT)
+  return end
 }
 
 export interface Batch {
@@ -84,7 +93,7 @@ export function takeBatch(bytes: Buffer, last: boolean, limits: BatchLimits): Ba
       else if (batch.records === 0) batch.wanted = length === -1 ? HEADER_BYTES : end - at
       break
     }
-    if (!plausible || crc32(bytes.subarray(at + TIME_AT, end)) !== bytes.readUInt32LE(at + 4)) {
+    if (!plausible || crc32(bytes.subarray(at + TIME_AT, end)) !== bytes.readUInt32LE(at + CRC_AT)) {
       batch.broken = true
       break
     }

@@ -110,15 +110,17 @@ export function createShipper(options: ShipperOptions): Shipper {
   }
 
   /** Resolves when every record of the batch is committed or set aside. Rejects only when stopped. */
-  async function deliver({ body }: Batch): Promise<void> {
-    const outcome = await sendUntilAnswered(body)
+  async function deliver({ body, records }: Batch): Promise<void> {
+    const outcome = await sendUntilAnswered(body, records)
     if (outcome.kind === 'committed') return
     // One record spoils the batch: halve it until that one is alone.
     const queue = [linesOf(body)]
     let known: number | null = outcome.status
     for (let lines = queue.pop(); lines !== undefined; lines = queue.pop()) {
       const answer: ShipOutcome =
-        known === null ? await sendUntilAnswered(joined(lines)) : { kind: 'refused', status: known }
+        known === null
+          ? await sendUntilAnswered(joined(lines), lines.length)
+          : { kind: 'refused', status: known }
       known = null
       if (answer.kind === 'committed') continue
       const [first] = lines
@@ -127,13 +129,13 @@ export function createShipper(options: ShipperOptions): Shipper {
     }
   }
 
-  async function sendUntilAnswered(body: Buffer): Promise<ShipOutcome> {
+  async function sendUntilAnswered(body: Buffer, records: number): Promise<ShipOutcome> {
     for (;;) {
       try {
         const outcome = await options.ship(body, stop.signal)
         if (failures > 0) log.info({ failures }, 'spool: the control plane takes records again')
         failures = 0
-        if (outcome.kind === 'committed') count(body, outcome.rejected)
+        if (outcome.kind === 'committed') count(records, outcome.rejected)
         return outcome
       } catch (error) {
         stop.signal.throwIfAborted()
@@ -145,8 +147,8 @@ export function createShipper(options: ShipperOptions): Shipper {
     }
   }
 
-  function count(body: Buffer, rejected: number): void {
-    metrics.shipped.inc(linesOf(body).length)
+  function count(records: number, rejected: number): void {
+    metrics.shipped.inc(records)
     if (rejected === 0) return
     metrics.rejected.inc(rejected)
     log.error(

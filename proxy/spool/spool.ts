@@ -4,7 +4,7 @@ import type { Logger } from '../../shared/log/logger.js'
 import type { CallRecord } from '../../shared/spool/record.js'
 import type { ProxyMetrics } from '../metrics.js'
 import { DIRECTORY_MODE, type Disk, localDisk } from './disk.js'
-import { createFrameWriter, createTurnWriter } from './frame.js'
+import { createFrameWriter } from './frame.js'
 import { adoptDead, DEAD_DIRECTORY, type Lease, takeLease } from './lease.js'
 import { countDropped, createPressure, forms, jsonOf } from './pressure.js'
 import {
@@ -84,8 +84,7 @@ const FLUSH_POLL_MS = 10
 export function openSpool(options: SpoolOptions): Spool {
   const { dir, metrics, log, disk = localDisk } = options
   mkdirSync(dir, { recursive: true, mode: DIRECTORY_MODE })
-  const frameOf = createFrameWriter()
-  const turnFramesOf = createTurnWriter(frameOf)
+  const frames = createFrameWriter()
   const seen = new Map<string, { mtimeMs: number; at: number }>()
   let lease: Lease = takeLease(dir)
   let sequence = 0
@@ -219,7 +218,7 @@ export function openSpool(options: SpoolOptions): Spool {
 
   function write(json: string): void {
     const nowMs = Date.now()
-    const frame = frameOf(json, nowMs)
+    const frame = frames.one(json, nowMs)
     if (active.torn) replaceActive()
     try {
       appendFrame(disk, active, frame, nowMs)
@@ -256,17 +255,17 @@ export function openSpool(options: SpoolOptions): Spool {
   function writeTogether(records: readonly { record: CallRecord }[]): boolean {
     if (pressure.level() > 0 || !lease.held() || active.torn) return false
     const nowMs = Date.now()
-    const frames = turnFramesOf(
+    const turnFrames = frames.turn(
       records.map(({ record }) => jsonOf(record, 'whole')),
       nowMs,
     )
-    if (frames === null) return false
+    if (turnFrames === null) return false
     try {
-      appendFrame(disk, active, frames, nowMs)
+      appendFrame(disk, active, turnFrames, nowMs)
     } catch {
       return false
     }
-    written(frames.length, records.length)
+    written(turnFrames.length, records.length)
     return true
   }
 
