@@ -93,7 +93,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
   let generation = 0
 
   function find(credential: CredentialHash, announcedEpoch?: number) {
-    const found = known[credential.kind].get(credential.hash)
+    const found = (credential.kind === 'key' ? known.key : known.session).get(credential.hash)
     const nowMs = performance.now()
     if (found === undefined) {
       const isUnknown = (unknownUntil.get(idOf(credential)) ?? 0) > nowMs

@@ -1,3 +1,4 @@
+import { jsonString } from '../json-string.js'
 import type { ChatMessage, ChatRequest, RawBody, UpstreamCall, UpstreamRequest } from './adapter.js'
 import { asObject, type Json, pathUnder } from './wire-values.js'
 
@@ -27,7 +28,7 @@ function maySplice(call: UpstreamCall, raw: RawBody): boolean {
 
 function spliced(call: UpstreamCall, raw: RawBody): Buffer {
   const { bytes, insertAt, modelStart, modelEnd } = raw
-  const model = JSON.stringify(call.upstreamModel)
+  const model = jsonString(call.upstreamModel)
   const hasModel = modelEnd > modelStart
   const ask = call.stream && !raw.hasStreamOptions ? ASK_FOR_USAGE : ''
   const inserted = hasModel ? ask : `${ask}"model":${model},`
@@ -39,9 +40,12 @@ function spliced(call: UpstreamCall, raw: RawBody): Buffer {
   const replacedBytes = Buffer.byteLength(replaced)
   const insertedBytes = Buffer.byteLength(inserted)
   const body = Buffer.allocUnsafe(bytes.length - (to - from) + replacedBytes + insertedBytes)
-  let at = bytes.copy(body, 0, 0, insertAt)
-  if (insertedBytes > 0) at += body.write(inserted, at)
-  at += bytes.copy(body, at, insertAt, from)
+  let at = 0
+  if (insertedBytes > 0) {
+    at = bytes.copy(body, 0, 0, insertAt)
+    at += body.write(inserted, at)
+  }
+  at += bytes.copy(body, at, at === 0 ? 0 : insertAt, from)
   if (replacedBytes > 0) at += body.write(replaced, at)
   bytes.copy(body, at, to)
   return body

@@ -75,7 +75,6 @@ t.test('no text breaks out of its place', async t => {
   for (const text of NASTY) {
     const record = callRecord(text, {
       charge: {
-        requestId: text,
         model: text,
         upstreamModel: text,
         virtualKeyId: text,
@@ -88,7 +87,6 @@ t.test('no text breaks out of its place', async t => {
         attributes: { finishReason: text, tags: [text] },
       },
       trace: {
-        id: text,
         name: text,
         nameIfUnset: text,
         sessionId: text,
