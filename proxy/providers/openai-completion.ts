@@ -66,7 +66,7 @@ function parsed(body: Buffer): Completion {
 /**
  * Usage is looked for backwards, and from its key to the end the text is parsed as an object of its own: if that is JSON,
  * one brace closed it and nothing followed, so usage is a member of the answer itself. The search and the parse are
- * native: 14 thousand instructions a call less than a walk over the bytes.
+ * native: 13 thousand of 40 thousand instructions less than a walk over the bytes.
  *
  * @returns null when anything is unusual. Takes for granted only that a body which opens and closes as JSON is JSON.
  */
