@@ -105,6 +105,8 @@ t.test('what redactKeys names is never stored, from the next record on', async t
   ).body
   t.same(trace.metadata, { PASSWORD: '[REDACTED]', kept: 1 })
   t.same(spans[0]?.attributes, {
+    requestId: call.charge.requestId,
+    cached: false,
     authorization: '[REDACTED]',
     kept: 'yes',
     nested: [{ password: '[REDACTED]' }],

@@ -58,7 +58,13 @@ t.test('a trace has its row, its metadata, its spans and an empty feedback list'
       promptVersionId: call.span.promptVersionId,
       errorType: 'provider_error',
       errorCode: 'client_disconnected',
-      attributes: { timeToFirstTokenMs: 12.5, user_tags: ['x'], metadata: { k_k: 1 } },
+      attributes: {
+        requestId: call.charge.requestId,
+        cached: false,
+        timeToFirstTokenMs: 12.5,
+        user_tags: ['x'],
+        metadata: { k_k: 1 },
+      },
       payload: {
         input: [{ role: 'user', content: 'hi' }],
         output: { role: 'assistant' },
