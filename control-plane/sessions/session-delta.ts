@@ -22,22 +22,32 @@ export interface SessionDelta {
 }
 
 type InSession = TraceState & { sessionId: string }
-type Changed = Omit<SessionDelta, 'latencies'> & { bars: Bar[] }
+/** `isLonger`: a trace's last span starts later than before, which may be all that a replaced span changes. */
+type Changed = Omit<SessionDelta, 'latencies'> & { bars: Bar[]; isLonger: boolean }
 
 /** The difference between traces as they were and as they are. */
 export function sessionDeltas(before: readonly TraceState[], after: readonly TraceState[]): SessionDelta[] {
   const deltas = new Map<string, Changed>()
   const now = new Map(after.map(state => [state.id, state]))
-  const add = (state: InSession, by: 1 | -1, isStale: boolean) => {
+  const add = (state: InSession, by: 1 | -1): Changed => {
     const key = `${state.teamId} ${state.sessionId}`
     const delta = deltas.get(key) ?? noChange(state)
     deltas.set(key, delta)
     addTrace(delta, state, by)
-    delta.isStale ||= isStale
+    return delta
   }
-  for (const state of before) if (isInSession(state)) add(state, -1, !staysIn(state, now.get(state.id)))
-  for (const state of after) if (isInSession(state)) add(state, 1, false)
-  return [...deltas.values()].map(toDelta).filter(changesAnything)
+  for (const state of before) {
+    if (!isInSession(state)) continue
+    const is = now.get(state.id)
+    const delta = add(state, -1)
+    delta.isStale ||= !staysIn(state, is)
+    delta.isLonger ||= is !== undefined && is.lastStartedAtMs > state.lastStartedAtMs
+  }
+  for (const state of after) if (isInSession(state)) add(state, 1)
+  return [...deltas.values()].flatMap(({ bars, isLonger, ...sums }) => {
+    const delta = { ...sums, latencies: flatBars(bars) }
+    return isLonger || changesAnything(delta) ? [delta] : []
+  })
 }
 
 const isInSession = (state: TraceState): state is InSession => state.sessionId !== null
@@ -64,6 +74,7 @@ const noChange = ({ teamId, sessionId, startedAtMs, lastStartedAtMs }: InSession
   lastAtMs: startedAtMs,
   lastStartedAtMs,
   isStale: false,
+  isLonger: false,
 })
 
 function addTrace(delta: Changed, state: InSession, by: 1 | -1): void {
@@ -79,8 +90,6 @@ function addTrace(delta: Changed, state: InSession, by: 1 | -1): void {
   delta.lastAtMs = Math.max(delta.lastAtMs, state.startedAtMs)
   delta.lastStartedAtMs = Math.max(delta.lastStartedAtMs, state.lastStartedAtMs)
 }
-
-const toDelta = ({ bars, ...sums }: Changed): SessionDelta => ({ ...sums, latencies: flatBars(bars) })
 
 const changesAnything = (delta: SessionDelta): boolean =>
   delta.isStale ||

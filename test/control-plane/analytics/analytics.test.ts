@@ -162,6 +162,21 @@ t.test('a span belongs to the session that its trace has now', async t => {
   )
 })
 
+t.test('a span that is replaced by a later one takes its session over the end of a window', async t => {
+  const { span, read } = await setUp(t)
+  const at = NOW - 5 * HOUR_MS
+  const trace = { id: randomUUID(), sessionId: 's1' }
+  const write = (spanId: string, startTimeMs: number) =>
+    span({ spanId, startTimeMs, endTimeMs: startTimeMs + 10, trace })
+  const inWindow = async () =>
+    (await read({ group_by: 'session', from: iso(at), to: iso(at + HOUR_MS) })).buckets[0]?.requests
+  await write('first', at)
+  await write('second', at + 60_000)
+  t.equal(await inWindow(), 2)
+  await write('second', at + 2 * HOUR_MS)
+  t.equal(await inWindow(), 1)
+})
+
 t.test(
   'a session is counted by its spans in the window, wherever the window cuts it or its traces',
   async t => {
