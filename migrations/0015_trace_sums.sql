@@ -24,6 +24,8 @@ create or replace function merge_latencies(held bigint[], added bigint[]) return
   end
 $$;
 
+create aggregate sum_latencies(bigint[]) (sfunc = merge_latencies, stype = bigint[], initcond = '{}');
+
 -- What analytics by session adds up. A session that lies in the window as a whole is one row of it.
 alter table trace_sessions
   add column span_count bigint not null default 0,
@@ -36,18 +38,11 @@ alter table trace_sessions
 
 update trace_sessions s set
   span_count = n.spans, error_count = n.errors, prompt_tokens = n.prompt, completion_tokens = n.completion,
-  last_started_at = n.last_started_at, latencies = coalesce(l.latencies, '{}')
+  last_started_at = n.last_started_at, latencies = n.latencies
 from (
   select team_id, session_id, sum(span_count) as spans, sum(error_count) as errors, sum(prompt_tokens) as prompt,
-    sum(completion_tokens) as completion, max(coalesce(last_started_at, started_at)) as last_started_at
+    sum(completion_tokens) as completion, max(coalesce(last_started_at, started_at)) as last_started_at,
+    sum_latencies(latencies) as latencies
   from traces where session_id is not null group by team_id, session_id
-) n left join (
-  select team_id, session_id, array_agg(value order by bucket, place) as latencies
-  from (
-    select team_id, session_id, bucket, array[bucket, sum(b.n)::bigint, sum(b.s)::bigint] as bar
-    from traces t cross join lateral bars_of(t.latencies) b
-    where session_id is not null group by team_id, session_id, bucket
-  ) bars cross join lateral unnest(bar) with ordinality as part(value, place)
-  group by team_id, session_id
-) l using (team_id, session_id)
+) n
 where n.team_id = s.team_id and n.session_id = s.session_id;

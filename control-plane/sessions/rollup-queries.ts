@@ -83,17 +83,10 @@ export async function recomputeSessions(
   keys: readonly SessionKey[],
   leftOut: { fromMs: number; toMs: number },
 ): Promise<void> {
-  const isKept = tx`t.team_id = r."teamId" and t.session_id = r."sessionId"
-    and not (t.received_at >= ${new Date(leftOut.fromMs)} and t.received_at < ${new Date(leftOut.toMs)})`
   await tx`
     update trace_sessions s set trace_count = n.traces, span_count = n.spans, error_count = n.errors,
       total_cost_nano = n.cost, prompt_tokens = n.prompt, completion_tokens = n.completion, total_tokens = n.tokens,
-      latencies = array(
-        select value from (
-          select bucket, array[bucket, sum(b.n)::bigint, sum(b.s)::bigint] as bar
-          from traces t cross join lateral bars_of(t.latencies) b where ${isKept} group by bucket
-        ) bars, unnest(bar) with ordinality as part(value, place) order by bucket, place),
-      first_at = coalesce(n.first_at, s.first_at), last_at = coalesce(n.last_at, s.last_at),
+      latencies = n.latencies, first_at = coalesce(n.first_at, s.first_at), last_at = coalesce(n.last_at, s.last_at),
       last_started_at = coalesce(n.last_started_at, s.last_started_at)
     from json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, "sessionId" text)
     cross join lateral (
@@ -101,9 +94,10 @@ export async function recomputeSessions(
         coalesce(sum(t.error_count), 0)::bigint as errors, coalesce(sum(t.total_cost_nano), 0)::bigint as cost,
         coalesce(sum(t.prompt_tokens), 0)::bigint as prompt,
         coalesce(sum(t.completion_tokens), 0)::bigint as completion,
-        coalesce(sum(t.total_tokens), 0)::bigint as tokens, min(t.started_at) as first_at, max(t.started_at) as last_at,
-        max(coalesce(t.last_started_at, t.started_at)) as last_started_at
-      from traces t where ${isKept}
+        coalesce(sum(t.total_tokens), 0)::bigint as tokens, sum_latencies(t.latencies) as latencies,
+        min(t.started_at) as first_at, max(t.started_at) as last_at, max(coalesce(t.last_started_at, t.started_at)) as last_started_at
+      from traces t where t.team_id = r."teamId" and t.session_id = r."sessionId"
+        and not (t.received_at >= ${new Date(leftOut.fromMs)} and t.received_at < ${new Date(leftOut.toMs)})
     ) n
     where s.team_id = r."teamId" and s.session_id = r."sessionId"`
   await tx`
