@@ -40,7 +40,7 @@ export function reportedSpans(
     provider: span.provider ?? null,
     promptTokens: span.usage?.promptTokens ?? null,
     completionTokens: span.usage?.completionTokens ?? null,
-    totalTokens: totalTokensOf(span),
+    totalTokens: span.usage?.totalTokens ?? null,
     costNano: typeof span.costUsd === 'number' ? nanoFromUsd(span.costUsd) : null,
     promptVersionId: span.promptVersionId ?? null,
     errorType: span.errorType ?? null,
@@ -56,10 +56,3 @@ export function reportedSpans(
 /** A clock that was set back in mid-span must not make a negative duration. */
 const endTimeOf = ({ startTime, endTime }: SpanInput) =>
   typeof endTime === 'number' ? Math.max(startTime, endTime) : null
-
-/** A total that is left out is the sum of the two others. */
-function totalTokensOf({ usage }: SpanInput): number | null {
-  const [prompt, completion] = [usage?.promptTokens ?? null, usage?.completionTokens ?? null]
-  const hasPart = prompt !== null || completion !== null
-  return usage?.totalTokens ?? (hasPart ? (prompt ?? 0) + (completion ?? 0) : null)
-}

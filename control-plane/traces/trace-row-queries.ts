@@ -95,8 +95,8 @@ export const stateColumns = (sql: Sql): Fragment => sql`
   (extract(epoch from coalesce(t.last_started_at, t.started_at)) * 1000)::double precision as last_started_at_ms,
   t.span_count::double precision, t.error_count::double precision, t.total_cost_nano::double precision,
   t.prompt_tokens::double precision, t.completion_tokens::double precision, t.total_tokens::double precision,
-  case when t.session_id is null then '[]' else to_json(t.latencies) end as latencies, t.tags, t.models, t.providers, t.error_types,
-  t.error_codes, t.prompt_version_ids,
+  case when t.session_id is null then '[]' else to_json(t.latencies) end as latencies, t.tags, t.models, t.providers,
+  t.error_types, t.error_codes, t.prompt_version_ids,
   case when t.prompt_version_ids = '{}' then '{}' else array(
     select distinct v.prompt_id::text from prompt_versions v
     where v.team_id = t.team_id and v.id = any(t.prompt_version_ids::uuid[])) end as prompt_ids,

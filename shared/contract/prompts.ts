@@ -2,13 +2,7 @@ import { z } from 'zod'
 import { id, idParams, pageOf, pageQuery, timestamp } from './common.js'
 import { endpoint } from './endpoint.js'
 import { toolDefinition } from './tools.js'
-import {
-  aliasName,
-  hasNameOrDescription,
-  NAME_OR_DESCRIPTION,
-  versionAlias,
-  versionNumber,
-} from './versions.js'
+import { aliasName, nameOrDescription, versionAlias, versionNumber } from './versions.js'
 
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 10_000
@@ -137,7 +131,7 @@ export const updatePrompt = endpoint({
   group,
   access: 'writer',
   params: idParams,
-  body: z.object({ name: name.optional(), description }).refine(hasNameOrDescription, NAME_OR_DESCRIPTION),
+  body: z.object({ name: name.optional(), description }).refine(...nameOrDescription),
   response: prompt,
 })
 

@@ -1,13 +1,7 @@
 import { z } from 'zod'
 import { id, idParams, pageOf, pageQuery, timestamp } from './common.js'
 import { endpoint } from './endpoint.js'
-import {
-  aliasName,
-  hasNameOrDescription,
-  NAME_OR_DESCRIPTION,
-  versionAlias,
-  versionNumber,
-} from './versions.js'
+import { aliasName, nameOrDescription, versionAlias, versionNumber } from './versions.js'
 
 export const executorTypes = ['client', 'http'] as const
 export const toolVersionSources = ['code', 'dashboard', 'api'] as const
@@ -155,7 +149,7 @@ export const updateTool = endpoint({
   group,
   access: 'writer',
   params: idParams,
-  body: z.object({ name: name.optional(), description }).refine(hasNameOrDescription, NAME_OR_DESCRIPTION),
+  body: z.object({ name: name.optional(), description }).refine(...nameOrDescription),
   response: tool,
 })
 

@@ -25,7 +25,9 @@ export const versionAlias = z.object({
   updatedAt: timestamp,
 })
 
-/** For the body that renames or describes: one of the two has to be there (spec 1, PATCH /prompts/:id). */
-export const hasNameOrDescription = (body: { name?: unknown; description?: unknown }): boolean =>
-  body.name !== undefined || body.description !== undefined
-export const NAME_OR_DESCRIPTION = { message: 'At least one of name or description must be provided.' }
+/** For `refine` on the body that renames or describes: one of the two has to be there (spec 1, PATCH /prompts/:id). */
+export const nameOrDescription = [
+  (body: { name?: unknown; description?: unknown }) =>
+    body.name !== undefined || body.description !== undefined,
+  { message: 'At least one of name or description must be provided.' },
+] as const
