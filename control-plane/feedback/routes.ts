@@ -10,7 +10,7 @@ import { withOwnPlans } from '../db/own-plans.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { metadataPairs, traceConditions } from '../traces/filter-queries.js'
-import { DEFAULT_WINDOW_MS } from '../traces/window.js'
+import { defaultFromMs } from '../traces/window.js'
 import { editFeedback, feedbackOfKnown, postFeedback, shown } from './feedback.js'
 import { feedbackConditions, listFeedbackRows } from './queries.js'
 import { feedbackBuckets } from './summary.js'
@@ -42,8 +42,9 @@ export function registerFeedback(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, summarizeFeedback, async ({ query, principal }) => {
-    const to = query.to ?? deps.now()
-    const window = { from: new Date(query.from ?? to - DEFAULT_WINDOW_MS), to: new Date(to) }
+    const nowMs = deps.now()
+    const to = query.to ?? nowMs
+    const window = { from: new Date(query.from ?? defaultFromMs(to, nowMs)), to: new Date(to) }
     const buckets = await feedbackBuckets(deps.sql, principal.teamId, query.group_by, window)
     return { groupBy: query.group_by, buckets }
   })

@@ -3,14 +3,14 @@ import type { toolAnalytics } from '../../shared/contract/tool-execution.js'
 import { validation } from '../../shared/errors/app-error.js'
 import { inSnapshot } from '../db/sql.js'
 import type { Deps } from '../deps.js'
-import { DEFAULT_WINDOW_MS } from '../traces/window.js'
+import { defaultFromMs } from '../traces/window.js'
 import { type ExecutionFigures, executionErrors, executionFigures } from './analytics-queries.js'
 import { requireTool } from './change-tool.js'
 
 /**
  * How a tool's executions went (spec 4, section 6), by their start times; both ends are inclusive.
  *
- * @param window epoch milliseconds; `to` left out is now, `from` left out is 30 days before `to`.
+ * @param window epoch milliseconds; `to` left out is now, `from` left out is 30 days before `to`, or before now when `to` lies ahead.
  * @throws AppError NOT_FOUND `Tool not found.`; VALIDATION_ERROR for a window that ends before it starts.
  */
 export async function analyseTool(
@@ -19,8 +19,9 @@ export async function analyseTool(
   id: string,
   window: { from?: number | undefined; to?: number | undefined },
 ): Promise<Answer<typeof toolAnalytics>> {
-  const toMs = window.to ?? deps.now()
-  const from = new Date(window.from ?? toMs - DEFAULT_WINDOW_MS)
+  const nowMs = deps.now()
+  const toMs = window.to ?? nowMs
+  const from = new Date(window.from ?? defaultFromMs(toMs, nowMs))
   const to = new Date(toMs)
   if (from > to) throw validation('from must not be after to.')
   return inSnapshot(deps.sql, async tx => {

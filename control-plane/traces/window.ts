@@ -1,5 +1,9 @@
 /** Lists, sessions, analytics and summaries look at the last 30 days unless told otherwise (spec 2, limits). */
-export const DEFAULT_WINDOW_MS = 30 * 86_400_000
+const DEFAULT_WINDOW_MS = 30 * 86_400_000
+
+/** Where a window without `from` starts: 30 days before its end, and before now when it ends in the future. */
+export const defaultFromMs = (toMs: number, nowMs: number): number =>
+  Math.min(toMs, nowMs) - DEFAULT_WINDOW_MS
 
 /** What PostgreSQL reads of the dates that JavaScript writes: the years 1 to 9998, and room for a time zone. */
 const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
@@ -13,6 +17,6 @@ interface Asked {
 
 /** A window as two instants, both inclusive; open to the end without `to`. */
 export const windowBounds = (asked: Asked, nowMs: number) => ({
-  fromMs: readable(asked.from ?? (asked.to ?? nowMs) - DEFAULT_WINDOW_MS),
+  fromMs: readable(asked.from ?? defaultFromMs(asked.to ?? nowMs, nowMs)),
   toMs: readable(asked.to ?? LAST_MS),
 })

@@ -38,6 +38,20 @@ async function setUp(t: Parameters<typeof startControlPlane>[0]) {
   return { cp, ours, span, call, read }
 }
 
+t.test('a window that ends in the future starts 30 days before now', async t => {
+  const { span, read } = await setUp(t)
+  await span()
+  const { from, to, totals } = await read({ to: '2099-01-01' })
+  t.match(
+    { from, to, totals },
+    {
+      from: iso(NOW - 30 * DAY_MS),
+      to: '2099-01-01T00:00:00.000Z',
+      totals: { requests: 1 },
+    },
+  )
+})
+
 t.test('the envelope has the window, the totals and a bucket a day, keyed by date', async t => {
   const { span, read } = await setUp(t)
   await span({

@@ -84,6 +84,7 @@ t.test('the window is the feedback’s own time: the last 30 days by default', a
   t.equal(await count({ from: '2026-01-01' }), 2)
   t.equal(await count({ from: old.createdAt, to: old.createdAt }), 1, 'both ends inclusive')
   t.equal(await count({ to: old.createdAt }), 1, '30 days before `to`')
+  t.equal(await count({ to: '2099-01-01' }), 1, 'a `to` ahead leaves the last 30 days')
   t.equal(await count({ to: new Date(Date.parse(old.createdAt) - 1).toISOString() }), 0)
 })
 

@@ -99,6 +99,7 @@ t.test('the window is the server’s receipt time: both ends inclusive, 30 days 
   t.same(await ids({ from: iso(NOW - 10 * DAY_MS), to: iso(NOW - 1) }), [middle])
   t.same(await ids({ from: '2020-01-01' }), [newest, middle, oldest, tooOld])
   t.same(await ids({ to: iso(NOW - 5 * DAY_MS) }), [middle, oldest, tooOld], '30 days before `to`')
+  t.same(await ids({ to: '2099-01-01' }), [newest, middle, oldest], 'a `to` ahead leaves the last 30 days')
   t.same(await ids({ from: iso(NOW), to: iso(NOW - 1) }), [])
 })
 
