@@ -18,6 +18,8 @@ export function reportedSpans(
   const keep = (value: unknown) => storable(clean(value ?? null), capture.hidden, bytes)
   const claim: TraceClaim = {
     id: traceId,
+    // What a later request says stands, whenever its spans started.
+    saidAtMs: capture.nowMs,
     name: trace.name ?? null,
     nameSource: trace.name ? 'explicit' : null,
     sessionId: trace.sessionId ?? null,

@@ -7,6 +7,8 @@ export type NameSource = 'explicit' | 'if_unset' | 'derived'
 export interface TraceClaim {
   /** UUID, lower case. */
   id: string
+  /** When it was said, epoch milliseconds: of two that disagree the later stays. Left out: at the start of its span. */
+  saidAtMs?: number
   name: string | null
   nameSource: NameSource | null
   /** The latest one that is not null stays. */

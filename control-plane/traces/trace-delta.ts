@@ -63,6 +63,7 @@ export function traceDelta(
   const costs = ordered.flatMap(span => span.costNano ?? [])
   const tags = distinct(claims.flatMap(span => span.trace.tags))
   const metadata = mergedMetadata(described)
+  const lastDescribed = described.at(-1)
   const values = valuesOf(ordered)
   return {
     teamId: first.teamId,
@@ -70,11 +71,11 @@ export function traceDelta(
     id: first.trace.id,
     name: named?.trace.name ?? null,
     nameSource: named?.trace.nameSource ?? null,
-    nameAtMs: named?.startTimeMs ?? null,
+    nameAtMs: named ? saidAtMs(named) : null,
     sessionId: inSession?.trace.sessionId ?? null,
-    sessionAtMs: inSession?.startTimeMs ?? null,
+    sessionAtMs: inSession ? saidAtMs(inSession) : null,
     metadata,
-    metadataAtMs: described.at(-1)?.startTimeMs ?? null,
+    metadataAtMs: lastDescribed ? saidAtMs(lastDescribed) : null,
     startedAtMs: Math.round(first.startTimeMs),
     lastStartedAtMs: Math.round(claims.at(-1)!.startTimeMs),
     latencies: flatBars(ordered.flatMap(barOf)),
@@ -111,6 +112,8 @@ function barOf({ startTimeMs, endTimeMs }: SpanWrite): Bar[] {
   const us = microseconds(endTimeMs - startTimeMs)
   return [[bucketOf(us), 1, us]]
 }
+
+const saidAtMs = ({ trace, startTimeMs }: SpanWrite): number => trace.saidAtMs ?? startTimeMs
 
 /** The latest name that somebody set, else the earliest fallback or derived one. */
 function namingSpan(ordered: readonly SpanWrite[]): SpanWrite | undefined {

@@ -261,6 +261,15 @@ t.test(
   },
 )
 
+t.test('what a later request says of its trace stands, whenever its spans started', async t => {
+  const { post, read } = await setUp(t)
+  const traceId = randomUUID()
+  const second = span('b', { startTime: '2026-11-21T11:00:00.000Z' })
+  await post([{ traceId, name: 'First', sessionId: 's1', metadata: { x: 1, y: 1 }, spans: [span('a')] }])
+  await post([{ traceId, name: 'Second', sessionId: 's2', metadata: { x: 2 }, spans: [second] }])
+  t.match((await read(traceId))?.trace, { name: 'Second', sessionId: 's2', metadata: { x: 2, y: 1 } })
+})
+
 t.test('tags unite, metadata merges, the session stays until another one is given', async t => {
   const { post, read } = await setUp(t)
   const traceId = randomUUID()
