@@ -8,7 +8,8 @@ const RANGE = 'rating must be between -1 and 5.'
 
 /** Blank text is no text; at least one of the three must be left (spec 2, feedback row). */
 const content = {
-  rating: z.number().int().min(-1, RANGE).max(5, RANGE).nullish(),
+  // The range first: it names what is wrong with 1e300, which is no safe integer either.
+  rating: z.number().min(-1, RANGE).max(5, RANGE).int().nullish(),
   label: z.string().max(200).nullish(),
   comment: z.string().max(5000).nullish(),
 }
