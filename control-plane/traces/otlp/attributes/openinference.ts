@@ -139,10 +139,11 @@ function valueAt(attributes: Attributes, side: 'input' | 'output'): unknown {
 /** The names of the vocabulary that stand alone between an index and its fields. */
 const wrappers = new Set(['message', 'tool_call', 'message_content', 'document', 'prompt', 'completion'])
 
-/** Flattened, or whole as one structured or JSON value. */
+/** Flattened, or whole as one structured or JSON value; whole text is a list of one, so that it is not lost. */
 function listAt(attributes: Attributes, name: string): unknown[] | null {
-  const whole = parsedJson(attributes[name])
-  return Array.isArray(whole) ? whole : indexedList(attributes, `${name}.`, wrappers)
+  const whole = parsedJson(attributes[name]) ?? null
+  if (Array.isArray(whole)) return whole
+  return indexedList(attributes, `${name}.`, wrappers) ?? (whole === null ? null : [whole])
 }
 
 /** The older completions API: one text, or a list of them. */

@@ -201,6 +201,13 @@ t.test('messages that come whole, as a value or as JSON text, are taken as they 
   t.same(json(asText.attributes), {})
 })
 
+t.test('text under the name of a whole list is not lost: it is a list of one', async t => {
+  t.same(input({ 'llm.input_messages': 'Hi' }), ['Hi'])
+  t.same(output({ 'openinference.span.kind': 'RETRIEVER', 'retrieval.documents': 'one' }), ['one'])
+  const flattened = { 'llm.input_messages.0.message.content': 'Hi' }
+  t.same(input({ 'llm.input_messages': 'see below', ...flattened }), [{ content: 'Hi' }])
+})
+
 t.test('texts of the older completions API fill the payload and stay', async t => {
   const attributes = { 'llm.prompts.0.prompt.text': 'Once', 'llm.choices.0.completion.text': 'upon' }
   const span = mapped({ ...attributes, 'llm.choices.1.completion.text': 'a time' })
