@@ -56,7 +56,10 @@ function wholeMs(value: unknown, name: string): number {
     const [high, low] = [value.high >>> 0, value.low >>> 0]
     return high * 4294 + Math.floor((high * 967_296 + low) / 1_000_000)
   }
-  if (typeof value === 'number' && value >= 0 && Number.isFinite(value)) return Math.floor(value / 1_000_000)
+  if (typeof value === 'number' && value >= 0 && Number.isFinite(value)) {
+    // A number of today's size is exact to 256 ns: it may lie just below the millisecond that was meant.
+    return Math.floor(Math.round(value / 1000) / 1000)
+  }
   if (typeof value === 'string' && /^\d{1,20}$/.test(value)) return Number(BigInt(value) / 1_000_000n)
   throw malformed(`${name} is not a time in nanoseconds`)
 }

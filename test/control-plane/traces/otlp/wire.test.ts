@@ -243,6 +243,16 @@ t.test('JSON as other printers write it: base64 ids, number times, enum names, .
   ])
 })
 
+t.test('a time that came as a JSON number is the millisecond that was meant', async t => {
+  const { send, spansOf } = await setUp(t)
+  const meant = Date.parse('2026-11-21T12:00:00.000Z')
+  for (let ms = meant; ms < meant + 10; ms++) {
+    const numbered = otlpSpan({ startTimeUnixNano: ms * 1e6, endTimeUnixNano: (ms + 1) * 1e6 })
+    await send(exportRequest([numbered]))
+    t.match(await spansOf(numbered.traceId), [{ startTime: new Date(ms).toISOString(), durationMs: 1 }])
+  }
+})
+
 t.test('what exporters may leave out or get wrong does no harm', async t => {
   const { send, spansOf } = await setUp(t)
   const bare = { traceId: newTraceId(), spanId: 'a1b2c3d4e5f60718' }
