@@ -29,10 +29,12 @@ t.test('more bytes than there is room for are refused, declared or as they come'
 
 t.test('a task that waited too long is refused when its turn comes, and the next one runs', async t => {
   const gate = createIngestGate(limits)
-  const slow = gate.work(() => sleep(100))
+  let finish = () => {}
+  const slow = gate.work(() => new Promise<void>(resolve => (finish = resolve)))
   const late = gate.work(async () => 'ran')
-  await sleep(60)
+  await sleep(limits.waitMs + 10)
   const inTime = gate.work(async () => 'ran')
+  finish()
   await t.rejects(late, busy)
   t.equal(await inTime, 'ran')
   await slow
