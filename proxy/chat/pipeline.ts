@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { AppError, unauthorized, unavailable } from '../../shared/errors/app-error.js'
 import { type CachedAnswer, cacheKey } from '../cache/response-cache.js'
 import type { Deps } from '../deps.js'
 import type { DirectoryEntry } from '../directory/team.js'
 import type { Exchange } from '../http/exchange.js'
+import { uuidV7 } from '../uuid-v7.js'
 import { type Admission, admit, type LedgerState } from './admit.js'
 import { type Credential, checkRole, readCredential } from './authenticate.js'
 import { replyFromCache } from './cached-reply.js'
@@ -148,7 +148,7 @@ function recorded(
   return {
     admission,
     context,
-    traceId: context.traceId ?? randomUUID(),
+    traceId: context.traceId ?? uuidV7(),
     requestId: exchange.requestId,
     startedAtMs,
     captures: context.capturePayloads ?? admission.target.caller.team.capturePayloads,

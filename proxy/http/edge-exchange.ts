@@ -1,12 +1,12 @@
 import { AppError } from '../../shared/errors/app-error.js'
 import type { ErrorCode } from '../../shared/errors/catalogue.js'
 import { errorReply } from '../../shared/errors/envelope.js'
+import { uuidV7 } from '../uuid-v7.js'
 import { BodyBuffer } from './body-buffer.js'
 import { Deadlines, type Timed, unlisted } from './deadlines.js'
 import type { BodyResult, Exchange, Handler, HeaderList, ListenOptions, RequestHeaders } from './exchange.js'
 import { defaultLimits, type EdgeLimits } from './limits.js'
 import { chunkedBody } from './request-head.js'
-import { uuidV7 } from './uuid-v7.js'
 
 /** What the exchanges of one server share. */
 export interface EdgeState {

@@ -3,12 +3,12 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError } from '../../shared/errors/app-error.js'
 import { errorReply } from '../../shared/errors/envelope.js'
+import { uuidV7 } from '../uuid-v7.js'
 import { type EdgeState, newEdgeState, tickOf } from './edge-exchange.js'
 import type { Handler, HttpServer, ListenOptions } from './exchange.js'
 import { NodeExchange } from './node-exchange.js'
 import { statusLine } from './reply-head.js'
 import { bodyLength, HeaderBlock, refusedHead, splitTarget, wellFormed } from './request-head.js'
-import { uuidV7 } from './uuid-v7.js'
 
 /**
  * The same edge on node:http, for platforms without a uWebSockets.js binary. Twice to three times the CPU per request.
