@@ -70,7 +70,7 @@ export interface BudgetCounter {
 }
 
 export interface AdmitCall {
-  /** Unique per call; names the hold. */
+  /** Unique per call, without a line break; names the hold. */
   requestId: string
   teamId: string
   /** For the revocation marker: the virtual key's, API key's or session's id. */

@@ -128,7 +128,7 @@ export class RedisLedger implements Ledger {
       const keys = holdKeys(this.keys(teamId))
       for (const batch of turn.extends) runs.push(this.quietRun('extend', keys, batch.items, batch))
       for (const batch of turn.settles)
-        runs.push(this.quietRun('settle', [...keys, ...batch.windowKeys], batch.items, batch))
+        runs.push(this.quietRun('settle', [...keys, ...batch.windowKeys], [inOneText(batch.items)], batch))
       for (const batch of turn.renews)
         runs.push(this.quietRun('renew', keys, [this.header, ...batch.items], batch))
       for (const batch of turn.admits) runs.push(this.admitRun(keys, batch))
@@ -140,7 +140,7 @@ export class RedisLedger implements Ledger {
     return {
       script: this.scripts.admit,
       keys: [...keys, ...batch.windowKeys],
-      args: [this.header, String(batch.profiles.length), ...batch.profiles, ...batch.items],
+      args: [this.header, String(batch.items.length), ...batch.profiles, inOneText(batch.items)],
       onReply: text => batch.answer(text),
       onFailure: cause => batch.fail(cause),
       onLate: text => this.turns.giveBack(batch.holdsIn(text)),
@@ -164,6 +164,9 @@ export class RedisLedger implements Ledger {
 }
 
 const holdKeys = (keys: TeamKeys): string[] => [keys.state, keys.holds, keys.expiry]
+
+/** A line each: arguments of their own cost the client 3 thousand instructions a call more. */
+const inOneText = (items: readonly string[]): string => items.join('\n')
 
 const counterItem = (counter: BudgetCounter): string =>
   `${counter.budgetId} ${counter.periodKey} ${counter.settledNano}`

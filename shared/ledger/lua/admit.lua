@@ -1,15 +1,14 @@
 -- Checks and reserves for all calls of one team that one event-loop turn of one proxy collected, in their order; shared
 -- state is read once and written once, so a batch equals the same calls one by one.
--- KEYS[4...] rate windows. ARGV[2] = number of profiles, then the profiles, then the calls:
+-- KEYS[4...] rate windows. ARGV[2] = number of calls, then the profiles, and last the calls, a line each:
 --   profile "<credential id> <window: index into KEYS, or 0> <max rpm or -> <max tpm or -> <known epoch or ->
 --     [ <budget id> <letter> <cap>]..."
 --   call    "<profile> <estimate> <tokens> <request id>"
 -- Reply: "<now ms> <epoch>" and one word a call: a<remaining or ->, r, o, b<budget>, u<budget>.<budget>..., q<seconds>,
 -- t<seconds>; budgets by their position in the profile.
 local STATE_TTL_SECONDS = 45 * 86400
-local profileCount = tonumber(ARGV[2])
-local firstCall = 3 + profileCount
-expireHolds(math.min(256, 16 * (#ARGV - firstCall + 1)))
+local profileCount, calls = #ARGV - 3, ARGV[#ARGV]
+expireHolds(math.min(256, 16 * tonumber(ARGV[2])))
 
 local fields, counters, windows, profiles = { 'e', 'x' }, {}, {}, {}
 
@@ -95,8 +94,7 @@ local function reserve(profile, window, estimate, tokens, tokensText, requestId)
 end
 
 local replies = { integer(nowMs), values[1] or '0' }
-for i = firstCall, #ARGV do
-  local profileText, estimateText, tokensText, requestId = string.match(ARGV[i], '^(%d+) (%d+) (%d+) (.+)$')
+for profileText, estimateText, tokensText, requestId in string.gmatch(calls, '(%d+) (%d+) (%d+) ([^\n]+)') do
   local profile = profiles[tonumber(profileText)]
   local estimate, tokens = tonumber(estimateText), tonumber(tokensText)
   local answer

@@ -1,11 +1,10 @@
 -- Replaces holds by what their calls cost; giving a hold back is settling it at 0 cost and 0 tokens. A request id that
 -- has no hold (settled before, or expired and collected) changes nothing. No clock: the hold names its periods.
--- KEYS[4...] rate windows. ARGV: "<cost> <tokens> <window: index into KEYS, or 0> <request id>" each.
+-- KEYS[4...] rate windows. ARGV[1]: a line each, "<cost> <tokens> <window: index into KEYS, or 0> <request id>".
 local items, requestIds = {}, {}
-for i = 1, #ARGV do
-  local cost, tokens, window, requestId = string.match(ARGV[i], '^(%d+) (%d+) (%d+) (.+)$')
-  items[i] = { cost = tonumber(cost), tokens = tonumber(tokens), windowKey = KEYS[tonumber(window)] }
-  requestIds[i] = requestId
+for cost, tokens, window, requestId in string.gmatch(ARGV[1], '(%d+) (%d+) (%d+) ([^\n]+)') do
+  items[#items + 1] = { cost = tonumber(cost), tokens = tonumber(tokens), windowKey = KEYS[tonumber(window)] }
+  requestIds[#items] = requestId
 end
 local records = redis.call('HMGET', holdsKey, unpack(requestIds))
 
