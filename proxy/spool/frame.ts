@@ -1,10 +1,17 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * One record on disk: length of the JSON (u32) | CRC-32 of all that follows it (u32) | time of the append (f64, epoch
- * ms) | JSON. Little-endian. The time is there so that the age of what waits is known after a restart too.
+ * One write on disk: length of the JSON (24 bits), number of its records less one (8 bits) | CRC-32 of all that follows
+ * it (u32) | time of the append (f64, epoch ms) | JSON of the records, a newline between two. Little-endian. The time is
+ * there so that the age of what waits is known after a restart too.
+ *
+ * The records of a turn share a frame: a frame each costs 5 thousand instructions a call more, half of them when it is
+ * read again. Spools of earlier versions have a frame each; it reads as one of one record.
  */
 export const HEADER_BYTES = 16
+const LENGTH_BITS = 24
+const LENGTH_MASK = 2 ** LENGTH_BITS - 1
+const MAX_FRAME_RECORDS = 256
 const CRC_AT = 4
 const TIME_AT = 8
 const NEWLINE = 10
@@ -16,7 +23,7 @@ const SCRATCH_BYTES = 256 * 1024
 export interface FrameWriter {
   one(json: string, nowMs: number): Buffer
   /**
-   * Several, one behind the other.
+   * Of several.
    *
    * @returns null when a record has no JSON, or all of them together are too large for the buffer.
    */
@@ -28,13 +35,16 @@ export function createFrameWriter(): FrameWriter {
   return {
     one(json, nowMs) {
       const buffer = mostBytes(json) <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafeSlow(bytesOf(json))
-      return buffer.subarray(0, writeFrame(buffer, 0, json, nowMs))
+      return buffer.subarray(0, writeFrame(buffer, 0, json, 1, nowMs))
     },
     turn(records, nowMs) {
+      if (records.includes(null)) return null
       let end = 0
-      for (const json of records) {
-        if (json === null || end + mostBytes(json) > SCRATCH_BYTES) return null
-        end = writeFrame(scratch, end, json, nowMs)
+      for (let first = 0; first < records.length; first += MAX_FRAME_RECORDS) {
+        const together = records.slice(first, first + MAX_FRAME_RECORDS)
+        const json = together.join('\n')
+        if (end + mostBytes(json) > SCRATCH_BYTES) return null
+        end = writeFrame(scratch, end, json, together.length, nowMs)
       }
       return scratch.subarray(0, end)
     },
@@ -45,11 +55,11 @@ const mostBytes = (json: string) => HEADER_BYTES + json.length * MAX_BYTES_PER_U
 const bytesOf = (json: string) => HEADER_BYTES + Buffer.byteLength(json)
 
 /** @returns the offset behind the frame that begins at `at`, for which there must be room. */
-function writeFrame(into: Buffer, at: number, json: string, nowMs: number): number {
+function writeFrame(into: Buffer, at: number, json: string, records: number, nowMs: number): number {
   const length = into.write(json, at + HEADER_BYTES)
   const end = at + HEADER_BYTES + length
   into.writeDoubleLE(nowMs, at + TIME_AT)
-  into.writeUInt32LE(length, at)
+  into.writeUInt32LE((length | ((records - 1) << LENGTH_BITS)) >>> 0, at)
   into.writeUInt32LE(crc32(into.subarray(at + TIME_AT, end)), at + CRC_AT)
   return end
 }
@@ -85,7 +95,10 @@ export function takeBatch(bytes: Buffer, last: boolean, limits: BatchLimits): Ba
   let out = 0
   while (batch.records < limits.records && batch.consumed < bytes.length) {
     const at = batch.consumed
-    const length = bytes.length - at >= HEADER_BYTES ? bytes.readUInt32LE(at) : -1
+    const head = bytes.length - at >= HEADER_BYTES ? bytes.readUInt32LE(at) : null
+    const length = head === null ? -1 : head & LENGTH_MASK
+    const records = head === null ? 0 : (head >>> LENGTH_BITS) + 1
+    if (batch.records > 0 && batch.records + records > limits.records) break
     const end = at + HEADER_BYTES + length
     const plausible = length <= limits.recordBytes && length !== 0
     if (length === -1 || (plausible && end > bytes.length)) {
@@ -102,7 +115,7 @@ export function takeBatch(bytes: Buffer, last: boolean, limits: BatchLimits): Ba
     out += length
     bytes[out++] = NEWLINE
     batch.consumed = end
-    batch.records++
+    batch.records += records
   }
   batch.body = bytes.subarray(0, out)
   return batch
