@@ -1,10 +1,6 @@
-import {
-  type CallRecord,
-  defaultSpanName,
-  type SpanRecord,
-  type TokenBuckets,
-} from '../../shared/spool/record.js'
+import type { CallRecord, SpanRecord, TokenBuckets } from '../../shared/spool/record.js'
 import type { InputTokens } from '../providers/adapter.js'
+import { spanNameOf } from '../spool/record-json.js'
 import type { Admission } from './admit.js'
 import type { TraceContext } from './trace-context.js'
 
@@ -108,7 +104,7 @@ function spanRecord(
     },
     spanId: call.requestId,
     parentSpanId: context.parentSpanId,
-    name: context.spanName ?? defaultSpanName(target.model.publicName),
+    name: context.spanName ?? spanNameOf(target.model.publicName),
     status: outcome.status,
     startTimeMs: call.startedAtMs,
     endTimeMs: endedAtMs,

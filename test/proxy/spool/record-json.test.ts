@@ -71,6 +71,32 @@ t.test('every field of a charge and a span comes back, whatever it is', async t 
   t.same(read({ charge, span: null }), { charge, span: null })
 })
 
+t.test('every instant comes back to the digit', async t => {
+  const now = 1_763_700_000_000
+  const instants = [
+    now,
+    now + 1,
+    now + 99,
+    now + 999,
+    now + 1000,
+    0,
+    7,
+    999,
+    1000,
+    -1,
+    0.5,
+    now + 0.25,
+    2 ** 53 - 1,
+  ]
+  for (const instant of [...instants, ...instants.reverse()]) {
+    const record = callRecord('team', {
+      charge: { admittedAtMs: instant },
+      span: { startTimeMs: instant, endTimeMs: instant },
+    })
+    t.same(read(record), whole(record))
+  }
+})
+
 t.test('no text breaks out of its place', async t => {
   for (const text of NASTY) {
     const record = callRecord(text, {
