@@ -33,25 +33,45 @@ export async function storeSpans(
 ): Promise<Stored> {
   const stored: Stored = { foreign: 0, refused: 0, reason: '' }
   const size = chunkSize(spans.length, bytes)
-  const ordered = byTrace(spans)
-  for (let at = 0; at < ordered.length; at += size) {
-    await storeChunk(deps, ordered.slice(at, at + size), capture, stored)
-  }
+  for (const chunk of chunksOf(spans, size)) await storeChunk(deps, chunk, capture, stored)
   return stored
 }
 
 const chunkSize = (count: number, bytes: number): number =>
   Math.max(1, Math.min(CHUNK_SPANS, Math.floor((CHUNK_BYTES / Math.max(1, bytes)) * count)))
 
-/** A trace in few chunks is few writes of its row. Stable: of two spans with one id the later one is written last. */
-function byTrace(spans: readonly OtlpSpan[]): OtlpSpan[] {
+/**
+ * Whole traces, as many as fit: one that the chunk before began would have to be read, compared and merged, in four
+ * statements that a chunk of new traces has no need of. A trace that fits into no chunk is cut. Stable: of two spans with
+ * one id the later one is written last.
+ */
+function chunksOf(spans: readonly OtlpSpan[], size: number): OtlpSpan[][] {
+  const chunks: OtlpSpan[][] = []
+  let open: OtlpSpan[] = []
+  for (const own of byTrace(spans)) {
+    if (open.length + own.length > size) {
+      chunks.push(open)
+      open = []
+    }
+    for (const span of own) {
+      if (open.length === size) {
+        chunks.push(open)
+        open = []
+      }
+      open.push(span)
+    }
+  }
+  return [...chunks, open].filter(chunk => chunk.length > 0)
+}
+
+function byTrace(spans: readonly OtlpSpan[]): Iterable<OtlpSpan[]> {
   const traces = new Map<string, OtlpSpan[]>()
   for (const span of spans) {
     const siblings = traces.get(span.traceId)
     if (siblings === undefined) traces.set(span.traceId, [span])
     else siblings.push(span)
   }
-  return [...traces.values()].flat()
+  return traces.values()
 }
 
 /** When PostgreSQL refuses a value, the chunk is halved until the span at fault stands alone; the rest is stored. */

@@ -318,6 +318,22 @@ t.test('rule 7: a request of more than 200 spans is stored whole, of one trace o
   t.equal(await total(), 251)
 })
 
+t.test(
+  'rule 7: a trace that fits into a chunk is written at once, wherever its spans are in the request',
+  async t => {
+    const { cp, send } = await setUp(t)
+    const traceIds = Array.from({ length: 50 }, newTraceId)
+    const spans = Array.from({ length: 7 }, () => traceIds.map(traceId => otlpSpan({ traceId }))).flat()
+    t.same(await send(...spans), {})
+    const traces = await cp.deps.sql<{ transactions: number; spans: number }[]>`
+    select count(distinct xmin::text)::int as transactions, count(*)::int as spans from spans group by trace_id`
+    t.same(
+      [...traces],
+      traceIds.map(() => ({ transactions: 1, spans: 7 })),
+    )
+  },
+)
+
 t.test('rule 8: the same (trace, span) again is absorbed, and its last form stays', async t => {
   const { send, read } = await setUp(t)
   const span = otlpSpan({ attributes: { 'llm.token_count.total': 5, 'llm.cost.total': 1 } })
