@@ -5,8 +5,8 @@ import type { SpanWrite } from './span-write.js'
 
 /**
  * What ingestion writes, a set at a time: each statement takes its rows as one JSON text, which costs one parameter
- * and one parse whatever the number of rows. Instants travel as epoch milliseconds. The `order by` of each insert is
- * what keeps parallel batches from deadlocking.
+ * and one parse whatever the number of rows. Instants travel as epoch milliseconds. The `order by` of the claims and
+ * locks is what keeps parallel batches from deadlocking: whoever writes a trace's rows holds it.
  */
 
 export interface TraceOwner {
@@ -47,8 +47,8 @@ export interface PlacedSpan {
 }
 
 /** The JSON texts of a span's own JSON, printed once: they are both stored and read for the search. null: it has none. */
-export type SpanJson = Readonly<Record<(typeof jsonFields)[number], string | null>>
-const jsonFields = ['attributes', 'input', 'output', 'variables'] as const
+export type SpanJson = Readonly<Record<JsonField, string | null>>
+type JsonField = 'attributes' | 'input' | 'output' | 'variables'
 
 export interface SpanKey {
   traceId: string
@@ -74,28 +74,38 @@ const spanFields: readonly [column: string, value: string][] = [
   ['error_type', 'r."errorType"'],
   ['error_code', 'r."errorCode"'],
   ['has_warning', 'r."hasWarning"'],
-  ['attributes', 'r.attributes'],
-  ['input', 'r.input'],
-  ['output', 'r.output'],
-  ['variables', 'r.variables'],
+  ['attributes', 'r.attributes::jsonb'],
+  ['input', 'r.input::jsonb'],
+  ['output', 'r.output::jsonb'],
+  ['variables', 'r.variables::jsonb'],
 ]
 const columnList = spanFields.map(([column]) => column).join(', ')
 const storedList = spanFields.map(([column]) => `s.${column}`).join(', ')
 const valueList = spanFields.map(([, value]) => value).join(', ')
 
-/** The spans as records `r`. */
+/**
+ * The spans as records `r`. Their own JSON comes beside the records: inside of them PostgreSQL would read it twice, 24
+ * instead of 18 µs a span.
+ */
 function spanRecords(tx: Sql, spans: readonly PlacedSpan[]): Fragment {
-  return tx`json_to_recordset(${`[${spans.map(recordOf).join(',')}]`}::text::json) as r(
-    "teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, "spanId" text, "parentSpanId" text, name text,
-    kind text, status text, "startTimeMs" double precision, "endTimeMs" double precision, model text, provider text,
-    "promptTokens" bigint, "completionTokens" bigint, "totalTokens" bigint, "costNano" bigint,
-    "promptVersionId" uuid, "errorType" text, "errorCode" text, "hasWarning" boolean, attributes jsonb, input jsonb,
-    output jsonb, variables jsonb, position bigint)`
+  const texts = (field: JsonField) =>
+    tx`string_to_array(${spans.map(({ json }) => json[field] ?? '').join(SEPARATOR)}::text, ${SEPARATOR}::text, '')`
+  return tx`rows from (
+    unnest(${texts('attributes')}, ${texts('input')}, ${texts('output')}, ${texts('variables')}),
+    json_to_recordset(${`[${spans.map(recordOf).join(',')}]`}::text::json) as (
+      "teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, "spanId" text, "parentSpanId" text, name text,
+      kind text, status text, "startTimeMs" double precision, "endTimeMs" double precision, model text, provider text,
+      "promptTokens" bigint, "completionTokens" bigint, "totalTokens" bigint, "costNano" bigint,
+      "promptVersionId" uuid, "errorType" text, "errorCode" text, "hasWarning" boolean, position bigint)
+    ) as r(attributes, input, output, variables)`
 }
 
+/** JSON text holds no control character but in an escape. */
+const SEPARATOR = '\u001e'
+
 /** What is null is left out: a tenth of the text that is made here, sent, and parsed there. */
-function recordOf({ span, receivedAtMs, position, json }: PlacedSpan): string {
-  const fields = JSON.stringify({
+function recordOf({ span, receivedAtMs, position }: PlacedSpan): string {
+  return JSON.stringify({
     teamId: span.teamId,
     receivedAtMs,
     traceId: span.trace.id,
@@ -118,24 +128,26 @@ function recordOf({ span, receivedAtMs, position, json }: PlacedSpan): string {
     hasWarning: span.hasWarning,
     position,
   })
-  const own = jsonFields.map(field => (json[field] === null ? '' : `,"${field}":${json[field]}`))
-  return `${fields.slice(0, -1)}${own.join('')}}`
 }
 
 const isThatSpan = (tx: Sql): Fragment => tx`
   s.team_id = r."teamId" and s.trace_received_at = to_timestamp(r."receivedAtMs" / 1000)
   and s.trace_id = r."traceId" and s.span_id = r."spanId"`
 
-/** Stores the spans that are not stored yet. @returns those. */
-export async function insertSpans(tx: Sql, spans: readonly PlacedSpan[]): Promise<SpanKey[]> {
-  return tx<SpanKey[]>`
-    insert into spans (team_id, trace_received_at, trace_id, span_id, position, ${tx.unsafe(columnList)})
-    select r."teamId", to_timestamp(r."receivedAtMs" / 1000), r."traceId", r."spanId", r.position,
-      ${tx.unsafe(valueList)}
-    from ${spanRecords(tx, spans)}
-    order by 1, 2, 3, 4
-    on conflict do nothing
-    returning trace_id, span_id`
+const insertion = (tx: Sql, spans: readonly PlacedSpan[]): Fragment => tx`
+  insert into spans (team_id, trace_received_at, trace_id, span_id, position, ${tx.unsafe(columnList)})
+  select r."teamId", to_timestamp(r."receivedAtMs" / 1000), r."traceId", r."spanId", r.position,
+    ${tx.unsafe(valueList)}
+  from ${spanRecords(tx, spans)}`
+
+/** Stores spans of which the caller, who holds their traces, knows that none is stored: 3 µs a span less. */
+export async function insertSpans(tx: Sql, spans: readonly PlacedSpan[]): Promise<void> {
+  await tx`${insertion(tx, spans)}`
+}
+
+/** Stores the spans that are not stored yet. The caller holds their traces. @returns those. */
+export async function insertMissingSpans(tx: Sql, spans: readonly PlacedSpan[]): Promise<SpanKey[]> {
+  return tx<SpanKey[]>`${insertion(tx, spans)} on conflict do nothing returning trace_id, span_id`
 }
 
 export interface HeldSpan extends RolledSpan {
@@ -151,11 +163,13 @@ export async function listHeldSpans(tx: Sql, spans: readonly PlacedSpan[]): Prom
     traceId: span.trace.id,
     spanId: span.spanId,
   }))
+  // One by one from the index. A join reads the whole of a new week, of which PostgreSQL has no statistics yet, for each
+  // write: 30 µs a span at 50,000 spans, and growing.
   return tx<HeldSpan[]>`
     select ${rolledColumns(tx)}
     from json_to_recordset(${JSON.stringify(keys)}::text::json)
       as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, "spanId" text)
-    join spans s on ${isThatSpan(tx)}`
+    cross join lateral (select * from spans s where ${isThatSpan(tx)} offset 0) s`
 }
 
 /** Of a row `s` of `spans`, what the sums are made of. */

@@ -1,6 +1,7 @@
 import type { Sql } from '../db/sql.js'
 import {
   type HeldSpan,
+  insertMissingSpans,
   insertSpans,
   listHeldSpans,
   type PlacedSpan,
@@ -92,14 +93,16 @@ export async function storeSpans(
   const changedKeys = held.length === 0 ? [] : await updateSpans(tx, held)
   const changed = changedKeys.map(keyOf).map(key => ({ ...placed.get(key)!, before: heldByKey.get(key)! }))
   const fresh = held.length === 0 ? placed : new Map([...placed].filter(([key]) => !heldByKey.has(key)))
-  return { created: await storeFresh(tx, fresh), held, changed }
+  const mayBeStored = repeated === 'keep' && candidates.length > 0
+  return { created: await storeFresh(tx, fresh, mayBeStored), held, changed }
 }
 
-/** @returns those that were not there; usually all of them, and then nobody has to look them up. */
-async function storeFresh(tx: Sql, fresh: Placed): Promise<readonly PlacedSpan[]> {
+/** @returns those that were not there. */
+async function storeFresh(tx: Sql, fresh: Placed, mayBeStored: boolean): Promise<readonly PlacedSpan[]> {
   const spans = [...fresh.values()]
-  const created = spans.length === 0 ? [] : await insertSpans(tx, spans)
-  return created.length === spans.length ? spans : created.map(key => fresh.get(keyOf(key))!)
+  if (mayBeStored) return (await insertMissingSpans(tx, spans)).map(key => fresh.get(keyOf(key))!)
+  if (spans.length > 0) await insertSpans(tx, spans)
+  return spans
 }
 
 /** What came and what went, for the sums. */
