@@ -6,9 +6,9 @@ import { signatureOf } from './search-signature.js'
 import type { SpanWrite } from './span-write.js'
 import { placeSpans, type StoredSpans, spanChanges, storeSpans } from './store-spans.js'
 import { updateSums } from './sums.js'
-import { traceDelta } from './trace-delta.js'
+import { type TraceDelta, traceDelta } from './trace-delta.js'
 import type { TraceState } from './trace-facets.js'
-import { listTraceStates, recomputeTraces, upsertTraces } from './trace-row-queries.js'
+import { insertTraces, listTraceStates, recomputeTraces, upsertTraces } from './trace-row-queries.js'
 
 export interface WriteRules {
   /**
@@ -67,11 +67,16 @@ async function storeTraces(
   { created, held, changed }: StoredSpans,
 ): Promise<Map<string, TraceState>> {
   const createdBy = spansByTrace(created)
+  const isOfNew = ({ id }: TraceDelta) => homes.get(id)!.isNew
   const saidBy = held.length === 0 ? createdBy : spansByTrace([...created, ...held])
   const deltas = [...saidBy].map(([id, said]) =>
     traceDelta(homes.get(id)!.receivedAtMs, said, createdBy.get(id) ?? []),
   )
-  const states = deltas.length === 0 ? [] : await upsertTraces(tx, deltas)
+  const [fresh, known] = [deltas.filter(isOfNew), deltas.filter(delta => !isOfNew(delta))]
+  const states = [
+    ...(fresh.length === 0 ? [] : await insertTraces(tx, fresh)),
+    ...(known.length === 0 ? [] : await upsertTraces(tx, known)),
+  ]
   const stale = [...spansByTrace(changed).keys()].map(id => homes.get(id)!)
   const recomputed = stale.length === 0 ? [] : await recomputeTraces(tx, stale)
   return new Map([...states, ...recomputed].map(state => [state.id, state]))

@@ -1,6 +1,6 @@
 import { type Bar, bucketOf, flatBars, microseconds } from './latency.js'
 import type { SpanWrite, TraceClaim } from './span-write.js'
-import { termsOf } from './trace-facets.js'
+import { type TraceState, termsOf } from './trace-facets.js'
 
 /** What a write adds to one trace's row: the folded part of the upsert in ingest-queries.ts. */
 export interface TraceDelta {
@@ -96,6 +96,41 @@ export function traceDelta(
     promptVersionIds: values.promptVersionIds,
     spanNames: distinct(ordered.map(span => span.name)),
     terms: termsOf({ ...(isAllNew ? values : valuesOf(claims)), teamId: first.teamId, tags, metadata }),
+  }
+}
+
+/** Prompt ids by `versionKey`. */
+export type PromptsByVersion = ReadonlyMap<string, string>
+export const versionKey = (teamId: string, versionId: string): string => `${teamId} ${versionId}`
+
+/** The row that a write makes of a trace that is new, as reading it would say. */
+export function stateOfNew(delta: TraceDelta, promptOf: PromptsByVersion): TraceState {
+  const { teamId, promptVersionIds } = delta
+  return {
+    id: delta.id,
+    teamId,
+    receivedAtMs: delta.receivedAtMs,
+    name: delta.name,
+    status: delta.errorCount > 0 ? 'error' : delta.okCount > 0 ? 'ok' : 'unset',
+    hasWarning: delta.warningCount > 0,
+    sessionId: delta.sessionId,
+    startedAtMs: delta.startedAtMs,
+    lastStartedAtMs: delta.lastStartedAtMs,
+    spanCount: delta.spanCount,
+    errorCount: delta.errorCount,
+    totalCostNano: delta.totalCostNano,
+    promptTokens: delta.promptTokens,
+    completionTokens: delta.completionTokens,
+    totalTokens: delta.totalTokens,
+    latencies: delta.sessionId === null ? [] : delta.latencies,
+    tags: delta.tags,
+    models: delta.models,
+    providers: delta.providers,
+    errorTypes: delta.errorTypes,
+    errorCodes: delta.errorCodes,
+    promptVersionIds,
+    promptIds: distinct(promptVersionIds.flatMap(id => promptOf.get(versionKey(teamId, id)) ?? [])),
+    metadataKeys: Object.keys(delta.metadata),
   }
 }
 

@@ -1,16 +1,10 @@
 import type { Sql } from '../db/sql.js'
 import type { TraceOwner } from './ingest-queries.js'
 import type { Fragment } from './queries.js'
-import type { TraceDelta } from './trace-delta.js'
+import { type PromptsByVersion, stateOfNew, type TraceDelta, versionKey } from './trace-delta.js'
 import type { TraceState } from './trace-facets.js'
 
-/**
- * Adds new spans to their traces' rows, or makes the rows. The same rules as `traceDelta`.
- *
- * @returns the rows as they are now.
- */
-export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Promise<TraceState[]> {
-  return tx<TraceState[]>`
+const insertion = (tx: Sql, deltas: readonly TraceDelta[]): Fragment => tx`
     insert into traces as t (
       team_id, received_at, id, name, name_source, name_at, session_id, session_at, metadata, metadata_at, status,
       started_at, ended_at, duration_ms, span_count, error_count, ok_count, warning_count, total_cost_nano,
@@ -32,7 +26,38 @@ export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Prom
       "spanCount" bigint, "errorCount" bigint, "okCount" bigint, "warningCount" bigint, "totalCostNano" bigint,
       "promptTokens" bigint, "completionTokens" bigint, "totalTokens" bigint, tags text[], models text[],
       providers text[], "errorTypes" text[], "errorCodes" text[], "promptVersionIds" text[], "spanNames" text[],
-      terms bigint[], "lastStartedAtMs" double precision, latencies bigint[])
+      terms bigint[], "lastStartedAtMs" double precision, latencies bigint[])`
+
+/** Stores traces that are new. @returns the rows as they are now, which nobody has to read: 4 µs a span less. */
+export async function insertTraces(tx: Sql, deltas: readonly TraceDelta[]): Promise<TraceState[]> {
+  await tx`${insertion(tx, deltas)}`
+  const promptOf = await listPromptsOf(tx, deltas)
+  return deltas.map(delta => stateOfNew(delta, promptOf))
+}
+
+/** The prompts of these traces' prompt versions, by version; other teams' are none. */
+async function listPromptsOf(tx: Sql, deltas: readonly TraceDelta[]): Promise<PromptsByVersion> {
+  const versions = deltas.flatMap(({ teamId, promptVersionIds }) =>
+    promptVersionIds.map(versionId => ({ teamId, versionId })),
+  )
+  if (versions.length === 0) return new Map()
+  const rows = await tx<{ teamId: string; versionId: string; promptId: string }[]>`
+    select distinct v.team_id, v.id as version_id, v.prompt_id
+    from json_to_recordset(${JSON.stringify(versions)}::text::json) as r("teamId" uuid, "versionId" uuid)
+    cross join lateral (
+      select * from prompt_versions v where v.team_id = r."teamId" and v.id = r."versionId" offset 0
+    ) v`
+  return new Map(rows.map(({ teamId, versionId, promptId }) => [versionKey(teamId, versionId), promptId]))
+}
+
+/**
+ * Adds new spans to their traces' rows, or makes the rows. The same rules as `traceDelta`.
+ *
+ * @returns the rows as they are now.
+ */
+export async function upsertTraces(tx: Sql, deltas: readonly TraceDelta[]): Promise<TraceState[]> {
+  return tx<TraceState[]>`
+    ${insertion(tx, deltas)}
     order by 1, 2, 3
     on conflict (team_id, received_at, id) do update set
       name = case when trace_name_wins(excluded.name_source, excluded.name_at, t.name_source, t.name_at)
@@ -84,7 +109,10 @@ export async function listTraceStates(tx: Sql, traces: readonly TraceOwner[]): P
     select ${stateColumns(tx)}
     from json_to_recordset(${JSON.stringify(traces)}::text::json)
       as r("teamId" uuid, "receivedAtMs" double precision, id uuid)
-    join traces t on t.team_id = r."teamId" and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id`
+    cross join lateral (
+      select * from traces t
+      where t.team_id = r."teamId" and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id offset 0
+    ) t`
 }
 
 /** What sums over traces are made of, of rows `t`. A version never changes its prompt, and none is ever deleted. */
