@@ -65,3 +65,22 @@ test('another team, key, model or any other field is another entry', async t => 
   ])
   t.equal(keys.size, 6)
 })
+
+test('a call that is repeated at once finds the answer that is still on its way to the store', async t => {
+  let stored = () => {}
+  const slow: CacheStore = {
+    read: async () => null,
+    write: () =>
+      new Promise(resolve => {
+        stored = resolve
+      }),
+    close: async () => {},
+  }
+  const cache = responseCache(slow, log)
+  const written = cache.set('k', answer, 10)
+  t.strictSame(await cache.get('k'), answer)
+  t.equal(await cache.get('another'), null)
+  stored()
+  await written
+  t.equal(await cache.get('k'), null, 'from then on the store decides')
+})
