@@ -42,6 +42,10 @@ const BYTES_PER_TOKEN = 3
 const TOKENS_PER_MESSAGE = 8
 /** What a large image costs at the three vendors, roughly; its base64 bytes say nothing about it. */
 const TOKENS_PER_IMAGE = 1_600
+/** More than any model writes. The provider judges an absurd `max_tokens`; the ledger takes safe integers alone. */
+const MOST_OUTPUT_TOKENS = 2 ** 31 - 1
+/** A million dollars: more than any call costs, and far from where sums of doubles lose nano-dollars. */
+const MOST_COST_NANO = 1e15
 
 export interface Estimate {
   promptTokens: number
@@ -66,9 +70,9 @@ export function estimateCall(
     TOKENS_PER_IMAGE * images
   const perChoice =
     call.maxTokens ?? Math.min(maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-  const outputTokens = perChoice * call.choices
+  const outputTokens = Math.min(perChoice * call.choices, MOST_OUTPUT_TOKENS)
   const tokens = { input: promptTokens, cacheRead: 0, cacheWrite: 0, output: outputTokens }
-  return { promptTokens, outputTokens, costNano: costNano(tokens, prices) }
+  return { promptTokens, outputTokens, costNano: Math.min(costNano(tokens, prices), MOST_COST_NANO) }
 }
 
 /** Output tokens that so many bytes of text are, for a stream whose provider has not said. */

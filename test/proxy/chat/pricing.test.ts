@@ -39,3 +39,21 @@ test('the base64 of an image is not counted as text', async t => {
   const messages = [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }]
   t.ok(estimateCall(call({ messages }), prices, null).promptTokens < 2_000)
 })
+
+test('an absurd max_tokens or n reserves an amount that the ledger takes', async t => {
+  const dear = tokenPrices({
+    inputPerMTok: 1_000_000,
+    outputPerMTok: 1_000_000,
+    cachedInputPerMTok: null,
+    cacheWritePerMTok: null,
+  })
+  for (const fields of [
+    { max_tokens: 1e308 },
+    { max_completion_tokens: 2 ** 53 },
+    { max_tokens: 5, n: 1e21 },
+  ]) {
+    const { outputTokens, costNano } = estimateCall(call(fields), dear, null)
+    t.ok(Number.isSafeInteger(outputTokens) && outputTokens > 1e9, JSON.stringify(fields))
+    t.ok(Number.isSafeInteger(costNano) && costNano >= 1e15, 'no budget that a call can fit admits it')
+  }
+})
