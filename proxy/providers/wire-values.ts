@@ -11,9 +11,12 @@ export const asList = (value: unknown): unknown[] => (Array.isArray(value) ? val
 /** @returns '' for anything but a string. */
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** @returns a whole number of at least 0, or null: an explicit zero is a value, an absent count is not. */
+/** What a charge can hold. A provider that counts further is not counting tokens. */
+const MOST_TOKENS = 2 ** 31 - 1
+
+/** @returns a whole number of at least 0, or null: an explicit zero is a value, an absent or absurd count is not. */
 export const asCount = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : null
+  typeof value === 'number' && value >= 0 && value <= MOST_TOKENS ? Math.trunc(value) : null
 
 /** @returns the parsed value, or undefined when the text is not JSON. */
 export function parseJson(text: string): unknown {
