@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { AppError, validation } from '../../shared/errors/app-error.js'
 import type { ChatMessage, ChatRequest, RawBody } from '../providers/adapter.js'
-import { spliceable } from './scan.js'
+import { spliceable, withoutMembers } from './scan.js'
 import { readStoredReferences, type StoredReferences, typeName } from './stored-references.js'
 
 /** Spec 4, section 2: completions take 10 MB. */
@@ -22,6 +22,7 @@ export interface ChatCall {
   /** Output tokens asked for at most: `max_tokens`, else `max_completion_tokens`, else null. */
   maxTokens: number | null
   choices: number
+  /** Of what the provider may see: prompt tokens are estimated from it. */
   bodyBytes: number
   /** Still unchecked: a wrong type inside is dropped and listed, never fatal (see trace-context.ts). */
   trace: unknown
@@ -60,16 +61,17 @@ export function parseCall(bytes: Buffer): ChatCall | StoredCall {
   const owned = OWNED.some(name => body[name] !== undefined)
   const { trace, span } = body
   const request = (owned ? withoutOwned(body) : body) as ChatRequest
+  const forwarded = owned ? withoutMembers(bytes, OWNED) : bytes
   // Without a prompt there is always a model, so that one of the two types holds.
   return {
     model,
     request,
-    raw: owned ? null : rawBody(bytes, body, messages, streamOptions !== null),
+    raw: forwarded && rawBody(forwarded, request, messages, streamOptions !== null),
     stream,
     wantsUsage: streamOptions?.include_usage === true,
     maxTokens: positiveInteger(body, 'max_tokens') ?? positiveInteger(body, 'max_completion_tokens'),
     choices: positiveInteger(body, 'n') ?? 1,
-    bodyBytes: bytes.length,
+    bodyBytes: (forwarded ?? bytes).length,
     trace,
     span,
     stored,

@@ -68,9 +68,11 @@ function prepared(
     request.tools = merged(stands, call.request.tools)
     for (const definition of stands) addedBytes += bytesOf(definition)
   }
+  const isAsSent = version === null && stands.length === 0
   return {
     ...rest,
     request,
+    raw: isAsSent ? call.raw : null,
     model: chosenModel(call, version),
     bodyBytes: call.bodyBytes + addedBytes,
     stored: null,

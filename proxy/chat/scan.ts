@@ -13,6 +13,9 @@ import {
 } from '../providers/json-text.js'
 
 const MODEL = Buffer.from('model')
+const OPENING = Buffer.from('{')
+const SEPARATOR = Buffer.from(',')
+const CLOSING = Buffer.from('}')
 
 /** Where the top-level `model` of a request lies, and how many members the object has. */
 export interface TopLevel {
@@ -27,10 +30,14 @@ export interface TopLevel {
  * own bytes. Parsing plus stringifying a 100 KB body costs 360 µs, this walk about 6 µs.
  *
  * @param bytes the body; offsets count bytes.
+ * @param onMember told where each member starts, where its name's closing quote is, and where its value has ended.
  * @returns null for anything unusual (an escaped key, a second `model`): the caller writes the body anew then. A walk
  *   that took the first `model` while the provider takes the last would be a way around the scope check.
  */
-export function scanTopLevel(bytes: Buffer): TopLevel | null {
+export function scanTopLevel(
+  bytes: Buffer,
+  onMember?: (start: number, nameEnd: number, end: number) => void,
+): TopLevel | null {
   const found: TopLevel = { keys: 0, modelStart: -1, modelEnd: -1, insertAt: 0 }
   let at = skipSpace(bytes, 0)
   if (byteAt(bytes, at) !== OPEN_BRACE) return null
@@ -42,9 +49,10 @@ export function scanTopLevel(bytes: Buffer): TopLevel | null {
     const code = byteAt(bytes, at)
     if (code === CLOSE_BRACE) return found
     if (code !== QUOTE) return null
-    const keyEnd = plainKeyEnd(bytes, at + 1)
+    const start = at
+    const keyEnd = plainKeyEnd(bytes, start + 1)
     if (keyEnd < 0) return null
-    const isModel = keyEnd - at === 6 && standsAt(bytes, at + 1, MODEL)
+    const isModel = keyEnd - start === 6 && standsAt(bytes, start + 1, MODEL)
     found.keys++
 
     at = skipSpace(bytes, keyEnd + 1)
@@ -57,6 +65,7 @@ export function scanTopLevel(bytes: Buffer): TopLevel | null {
       found.modelStart = valueStart
       found.modelEnd = after
     }
+    onMember?.(start, keyEnd, after)
     at = after
   }
 }
@@ -70,6 +79,22 @@ export function spliceable(
   // Fewer members after parsing than on the wire: a name came twice.
   if (top === null || top.keys !== memberCount || top.modelStart < 0) return null
   return top
+}
+
+/**
+ * The body without some of its top-level members, the others byte for byte: what is parsed and written anew loses the
+ * digits of a 64-bit `seed` (spec 4, section 5: the fields that are not the gateway's go unchanged).
+ *
+ * @returns null for anything unusual, as scanTopLevel.
+ */
+export function withoutMembers(bytes: Buffer, names: readonly string[]): Buffer | null {
+  const parts: Buffer[] = []
+  const top = scanTopLevel(bytes, (start, nameEnd, end) => {
+    if (names.includes(bytes.toString('latin1', start + 1, nameEnd))) return
+    parts.push(parts.length === 0 ? OPENING : SEPARATOR, bytes.subarray(start, end))
+  })
+  if (top === null || parts.length === 0) return null
+  return Buffer.concat([...parts, CLOSING])
 }
 
 /** @returns the offset of the quote that closes a key, or -1 when an escape or the end of the text comes first. */

@@ -64,7 +64,11 @@ test('the gateway’s own fields never reach a provider, everything else does', 
     'model',
     'temperature',
   ])
-  t.equal(call.raw, null, 'bytes with owned fields in them are not forwarded')
+  t.strictSame(
+    JSON.parse(String(call.raw?.bytes)),
+    call.request,
+    'nor do they in the bytes that are forwarded',
+  )
   t.strictSame(call.trace, { name: 'n' })
 })
 
@@ -75,6 +79,33 @@ test('an ordinary body is forwarded as bytes, with the place of its model', asyn
   t.equal(body.slice(raw?.modelStart, raw?.modelEnd), '"public-name"')
   t.equal(raw?.insertAt, 1)
   t.equal(raw?.hasStreamOptions, false)
+})
+
+test('beside a field of the gateway’s own the others keep every digit, and are all that is estimated', async t => {
+  const kept = `"seed":12345678901234567890,"temperature":1.0,"messages":[{"role":"user","content":"\\u00e9"}]`
+  const name = JSON.stringify('n'.repeat(1_000))
+  const own = [`"trace":{"name":${name}}`, `"prompt_version_id":${name}`, `"variables":{"a":${name}}`]
+  for (const body of [
+    `{${own[0]},"model":"m",${kept}}`,
+    `{"model":"m",${own.join(' , ')},${kept}}`,
+    ` { "model":"m",${kept} , ${own[1]}, ${own[2]} } `,
+  ]) {
+    const call = parseCall(Buffer.from(body))
+    t.equal(String(call.raw?.bytes), `{"model":"m",${kept}}`, body)
+    t.equal(call.bodyBytes, `{"model":"m",${kept}}`.length, body)
+  }
+})
+
+test('names that come twice or with an escape are written anew, without the gateway’s own', async t => {
+  for (const odd of [
+    '"trace":{},"tr\\u0061ce":{}',
+    '"trace":{},"seed":1,"seed":2',
+    '"span":{},"model":"m"',
+  ]) {
+    const call = parseCall(Buffer.from(`{"model":"m","messages":[{"role":"user","content":"hi"}],${odd}}`))
+    t.equal(call.raw, null, odd)
+    t.notOk('trace' in call.request || 'span' in call.request, odd)
+  }
 })
 
 test('deeply nested JSON is refused or passed, never fatal', async t => {
