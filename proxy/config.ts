@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { readEnvironment, sharedEnvironment } from '../shared/config/environment.js'
+import { ConfigError, readEnvironment, sharedEnvironment } from '../shared/config/environment.js'
 
 const MEGABYTE = 1024 * 1024
 
@@ -54,6 +54,9 @@ export interface ProxyConfig {
 /** @throws ConfigError one line for the person at the terminal. */
 export function readProxyConfig(env: Record<string, string | undefined> = process.env): ProxyConfig {
   const given = readEnvironment(environment, env)
+  if (given.REDIS_URL === undefined && given.DATABASE_URL === undefined) {
+    throw new ConfigError('DATABASE_URL is not set; the proxy keeps its ledger there, or in REDIS_URL.')
+  }
   const workers = given.PROXY_WORKERS ?? availableParallelism()
   const controlPlaneUrl =
     given.CONTROL_PLANE_URL ?? `http://${urlHost(given.CONTROL_PLANE_HOST)}:${given.CONTROL_PLANE_PORT}`

@@ -112,9 +112,6 @@ async function connect(
   log: Logger,
 ): Promise<Deps> {
   const { redisUrl, databaseUrl, controlPlaneUrl, aghSecret } = config
-  if (redisUrl === undefined && databaseUrl === undefined) {
-    throw new ConfigError('DATABASE_URL is not set; the proxy keeps its ledger there, or in REDIS_URL.')
-  }
   const ledger = await connectLedger({ redisUrl, databaseUrl, log })
   const live = createLiveCalls(ledger)
   const spool = openSpool({

@@ -161,6 +161,8 @@ t.test('a wrong variable stops the start with one line that names it', async t =
     message: 'PROXY_HTTP holds "apache"; it may hold uwebsockets or node.',
   })
   await t.rejects(startProxy({ AGH_SECRET: SECRET }), { message: /^DATABASE_URL is not set; / })
+  const several = startProxyProcess(t, { AGH_SECRET: SECRET, PROXY_WORKERS: '2', PORT: '0' })
+  await t.rejects(several, /DATABASE_URL is not set; /, 'and does not start worker after worker')
 })
 
 t.test('a drain finishes live streams, refuses new connections, ships the spool and exits 0', async t => {
