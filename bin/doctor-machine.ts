@@ -1,13 +1,19 @@
 /** The doctor's checks of this machine: Node, the HTTP edge, DATA_DIR, ports, mail. */
-import { lookup } from 'node:dns/promises'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { createTransport } from 'nodemailer'
 import { urlHost } from '../proxy/config.js'
 import { loadUwebsockets } from '../proxy/http/load-uwebsockets.js'
 import { type Finding, good, note, problem, reasonOf, withoutCredentials } from './finding.js'
 import { usablePort } from './ports.js'
 import type { StartEnvironment } from './start-environment.js'
 
+const MAIL_DEADLINES = {
+  connectionTimeout: 3_000,
+  greetingTimeout: 3_000,
+  dnsTimeout: 3_000,
+  socketTimeout: 5_000,
+}
 const LITTLE_DISK_BYTES = 1024 ** 3
 
 export function checkNode(): Finding[] {
@@ -113,20 +119,23 @@ async function runningAt(name: string, host: string, port: number): Promise<Find
   }
 }
 
-/** @param url SMTP_URL. The host is looked up, not called. */
+/** @param url SMTP_URL. The server is greeted, with the credentials when the URL has some; nothing is sent. */
 export async function checkMail(url: string | undefined): Promise<Finding[]> {
   if (url === undefined || url === '')
     return [note('SMTP_URL is unset: mails are written to DATA_DIR/outbox.')]
   const { hostname } = new URL(url)
+  const transport = createTransport({ url, ...MAIL_DEADLINES })
   try {
-    await lookup(hostname)
-    return [good(`Mail goes through ${hostname}.`)]
+    await transport.verify()
+    return [good(`Mail goes through ${hostname}, which takes agh's greeting.`)]
   } catch (error) {
     return [
       problem(
-        `The host of SMTP_URL ${withoutCredentials(url)} is not found: ${reasonOf(error)}.`,
-        'Correct SMTP_URL.',
+        `The mail server at ${withoutCredentials(url)} cannot be used: ${reasonOf(error)}.`,
+        'Start it, or correct SMTP_URL; unset it to have mails written to DATA_DIR/outbox.',
       ),
     ]
+  } finally {
+    transport.close()
   }
 }

@@ -20,5 +20,5 @@ export function reasonOf(error: unknown): string {
   return text.split('\n')[0] ?? text
 }
 
-/** A URL that may be printed. */
-export const withoutCredentials = (url: string): string => url.replace(/\/\/[^/@\s]*@/g, '//***@')
+/** A URL, or several of a cluster, that may be printed. To the last @: a password may hold one unescaped. */
+export const withoutCredentials = (url: string): string => url.replace(/\/\/[^,\s]*@/g, '//***@')

@@ -9,7 +9,11 @@ const environment = z.object({
     .url({ protocol: /^smtps?$/ })
     .optional()
     .describe('an smtp:// or smtps:// URL'),
-  MAIL_FROM: z.string().default('agh <agh@localhost>').describe('a sender such as "agh <agh@example.com>"'),
+  MAIL_FROM: z
+    .string()
+    .regex(/^[^\r\n<>]*<?[^\s<>@]+@[^\s<>@]+>?$/)
+    .default('agh <agh@localhost>')
+    .describe('a sender such as agh <agh@example.com>'),
   SIGNUP: z.enum(['first', 'open', 'closed']).default('first').describe('first, open or closed'),
 })
 

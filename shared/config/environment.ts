@@ -38,7 +38,8 @@ export function readEnvironment<S extends z.ZodObject>(
 
 function masked(name: string, value: string): string {
   if (/SECRET|TOKEN|PASSWORD|_KEY$/.test(name)) return `${value.length} characters`
-  return value.replace(/\/\/[^/@\s]*@/, '//***@')
+  // To the last @: a password may hold one, or a slash, unescaped.
+  return value.replace(/\/\/.*@/, '//***@')
 }
 
 const portNumber = z.coerce.number().int().min(0).max(65535)

@@ -45,6 +45,10 @@ test('an invalid variable stops the start with one line that names it and masks 
   t.equal(database.message, 'DATABASE_URL holds "mysql://***@host/db"; it may hold a postgres:// URL.')
   const smtp = await refusal({ SMTP_URL: 'http://user:hidden@host' })
   t.match(smtp.message, /^SMTP_URL holds "http:\/\/\*\*\*@host"; it may hold/)
+  const unescaped = await refusal({ DATABASE_URL: 'mysql://user:hid@d/en@host/db' })
+  t.match(unescaped.message, /^DATABASE_URL holds "mysql:\/\/\*\*\*@host\/db"; it may hold/)
+  const sender = await refusal({ MAIL_FROM: 'nobody' })
+  t.equal(sender.message, 'MAIL_FROM holds "nobody"; it may hold a sender such as agh <agh@example.com>.')
 })
 
 test('a process drains on SIGTERM: a request at work is answered, and it exits with 0', async t => {
