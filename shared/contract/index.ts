@@ -3,6 +3,7 @@ import * as apiKeys from './api-keys.js'
 import * as audit from './audit.js'
 import * as auth from './auth.js'
 import * as budgets from './budgets.js'
+import * as completions from './completions.js'
 import * as connections from './connections.js'
 import type { Endpoint } from './endpoint.js'
 import * as feedback from './feedback.js'
@@ -29,6 +30,7 @@ export const endpoints: readonly Endpoint[] = [
   auth,
   teams,
   apiKeys,
+  completions,
   connections,
   models,
   virtualKeys,
