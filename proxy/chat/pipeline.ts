@@ -13,7 +13,7 @@ import type { Recorded } from './record.js'
 import { resolveReferences } from './references.js'
 import { replyError } from './reply.js'
 import { resolveTarget, type ScopedTarget } from './resolve.js'
-import { checkScope } from './scope.js'
+import { checkModel, checkScope } from './scope.js'
 import { readTraceContext, type TraceContext } from './trace-context.js'
 
 /**
@@ -59,7 +59,7 @@ async function judge(
     try {
       checkRole(caller)
       parsed ??= parseCall(bytes)
-      const call = parsed.stored === null ? parsed : await resolveReferences(parsed, caller.team, deps)
+      const call = parsed.stored === null ? parsed : await resolveStored(parsed, caller, deps)
       target = checkScope(resolveTarget(call, caller))
     } catch (refusal) {
       // A refusal must hold against the newest configuration, not against the copy in memory.
@@ -80,6 +80,11 @@ async function judge(
     return proceed(exchange, recorded(exchange, admission, context, startedAtMs), cache, deps)
   }
   throw unavailable('The configuration of this team is changing; try again.')
+}
+
+function resolveStored(call: StoredCall, caller: DirectoryEntry, deps: Deps): Promise<ChatCall> {
+  if (call.model !== null) checkModel(call.model, caller)
+  return resolveReferences(call, caller.team, deps)
 }
 
 /** After every check has passed: the cached answer, or the provider's. */

@@ -108,6 +108,13 @@ async function rules(t: Test, redisUrl?: string): Promise<void> {
       const refused = await complete(system, narrow.key, { prompt })
       t.equal(await errorOf(refused), `403 MODEL_NOT_ALLOWED Model '${MODEL}' is not allowed for this key.`)
       t.equal((await complete(system, narrow.key, { prompt, model: 'second' })).status, 200)
+      for (const unknown of [
+        { prompt: { name: 'nobody' } },
+        { ...hello, tool_refs: [{ name: 'nothing' }] },
+      ]) {
+        const outside = await complete(system, narrow.key, { ...unknown, model: MODEL })
+        t.match(await errorOf(outside), /^403 MODEL_NOT_ALLOWED/, 'scope comes before existence')
+      }
     },
   )
 
