@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { createApiKey } from '../../shared/contract/api-keys.js'
-import { createBudget, listBudgets } from '../../shared/contract/budgets.js'
+import { createBudget, listBudgets, updateBudget } from '../../shared/contract/budgets.js'
 import { createConnection } from '../../shared/contract/connections.js'
 import { createModel } from '../../shared/contract/models.js'
 import { addModel, addVirtualKey, complete, expect } from '../support/gateway-team.js'
@@ -307,4 +307,22 @@ test('a client that reads slowly gets the whole stream, and the provider waits f
   const text = await response.text()
   t.ok(text.length > 10_000_000)
   t.match(text.slice(-100), /data: \[DONE\]\n\n$/)
+})
+
+test('a budget that is made, or gets another period, right after a call counts that call', async t => {
+  const { system, team } = await scene(t)
+  const as = team.apiKey
+  for (let round = 0; round < 4; round++) {
+    const fresh = await addVirtualKey(system, team, {})
+    const cost = async () =>
+      Number((await complete(system, fresh.key, hello)).headers.get('x-gateway-cost-usd'))
+    const first = await cost()
+    const body = { period: 'day', limitUsd: 10, virtualKeyId: fresh.id } as const
+    const made = await expect(system, createBudget, { as, body })
+    t.equal(made.spendUsd, first)
+    const second = await cost()
+    const params = { id: made.id }
+    const moved = await expect(system, updateBudget, { as, params, body: { period: 'week' } })
+    t.equal(moved.spendUsd.toFixed(9), (first + second).toFixed(9))
+  }
 })

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { isUuid } from '../../../shared/contract/common.js'
 import { AppError, notFound } from '../../../shared/errors/app-error.js'
 import { LedgerUnavailable } from '../../../shared/ledger/ledger.js'
@@ -12,6 +13,17 @@ import { changeTeam } from '../publish.js'
 import { lockActiveVirtualKey } from '../virtual-keys/queries.js'
 import { type BudgetRow, deleteBudgetRow, insertBudget, lockBudget, updateBudgetRow } from './queries.js'
 
+/**
+ * A proxy ships the charge of an answered call within 200 ms, and its way into the rows takes some 20. A budget whose
+ * period began before it is counted from those rows: without this pause every other one that followed a call at once
+ * left that call out, until the reconciler's next minute.
+ */
+const ARRIVAL_MS = 500
+
+const chargesOnTheirWay = async (period: Period | undefined): Promise<void> => {
+  if (period !== undefined && period !== 'total') await wait(ARRIVAL_MS)
+}
+
 interface BudgetInput {
   id: string
   period: Period
@@ -22,6 +34,7 @@ interface BudgetInput {
 /** @throws AppError NOT_FOUND `Virtual key not found.`, a revoked key included; BUDGET_EXISTS. */
 export async function addBudget(deps: Deps, input: BudgetInput, actor: Actor): Promise<BudgetRow> {
   const { teamId } = actor
+  await chargesOnTheirWay(input.period)
   const at = new Date(deps.now())
   return written(deps, teamId, async tx => {
     if (input.virtualKeyId !== null) await requireVirtualKey(tx, teamId, input.virtualKeyId)
@@ -45,6 +58,7 @@ export async function changeBudget(
 ): Promise<BudgetRow> {
   if (!isUuid(id)) throw notFound('Budget')
   const { teamId } = actor
+  await chargesOnTheirWay(patch.period)
   const at = new Date(deps.now())
   const change = { limitUsd: patch.limitUsd, period: patch.period, updatedAt: at }
   return written(deps, teamId, async tx => {
