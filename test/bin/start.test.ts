@@ -238,7 +238,7 @@ test('the doctor says what is wrong, and ends with 1', async t => {
   })
   t.match(refused, { status: 1, stdout: /Redis at redis:\/\/\*\*\*@127.0.0.1:1 cannot be reached/ })
   t.notMatch(refused.stdout, /pw/)
-  t.match(doctor({ SMTP_URL: 'smtp://me:p@s/w@127.0.0.1:1' }), {
+  t.match(doctor({ SMTP_URL: 'smtp://me:p@ss@127.0.0.1:1' }), {
     status: 1,
     stdout: /The mail server at smtp:\/\/\*\*\*@127.0.0.1:1 cannot be used: .*ECONNREFUSED/,
   })
