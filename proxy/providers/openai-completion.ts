@@ -1,31 +1,40 @@
 import { BrokenAnswer, type Completion } from './adapter.js'
-import {
-  BACKSLASH,
-  byteAt,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  skipSpace,
-  standsAt,
-  stringEnd,
-  valueEnd,
-} from './json-text.js'
+import { byteAt, isSpace, skipSpace, standsAt } from './json-text.js'
 import { bucketsOf, withCachedTokens } from './usage.js'
 import { asList, asObject, asText, isObject, type Json, parseJson } from './wire-values.js'
 
-/** Usage closes an answer: with all details and indented it takes some 600 bytes. */
+const COLON = 58
+const OPEN_BRACKET = 91
+const BACKSLASH = 92
+const OPEN_BRACE = 123
+
+/** From the reason of the last choice to the end an answer takes some 800 bytes, with all details and indented. */
 const TAIL_BYTES = 2048
-/** `choices` follows id, object, created and model; providers with more before it take the slow way. */
-const HEAD_BYTES = 512
 
 const CHOICES = Buffer.from('"choices"')
-const USAGE = '"usage"'
 const FINISH_REASON = '"finish_reason"'
-const NULL = Buffer.from('null')
+
+/** Members without nesting or escapes, behind another one. */
+const PLAIN_MEMBERS = String.raw`(?:\s*,\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+))*\s*`
+/** The last choice's reason, the end of the choices, usage, and the end of the answer. */
+const ENDING = new RegExp(
+  String.raw`[^\\]"finish_reason"\s*:\s*(?:null|"([A-Za-z_]+)")${PLAIN_MEMBERS}\}\s*\]\s*,` +
+    String.raw`\s*"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})${PLAIN_MEMBERS}\}\s*$`,
+  'y',
+)
+
+const count = (name: string) => String.raw`"${name}"\s*:\s*(\d{1,15})`
+/** Of details, what is in the totals already. */
+const PARTS = String.raw`(?:\s*,\s*"(?:audio|accepted_prediction|rejected_prediction)_tokens"\s*:\s*\d+)*`
+const details = (name: string, part: string) =>
+  String.raw`(?:\s*,\s*"${name}"\s*:\s*\{\s*${count(part)}${PARTS}\s*\})?`
+/** Usage in OpenAI's own words and order. */
+const OPENAI_USAGE = new RegExp(
+  String.raw`^\{\s*${count('prompt_tokens')}\s*,\s*${count('completion_tokens')}\s*,\s*${count('total_tokens')}` +
+    details('prompt_tokens_details', 'cached_tokens') +
+    details('completion_tokens_details', 'reasoning_tokens') +
+    String.raw`\s*\}$`,
+)
 
 /**
  * A plain answer. Parsing the body is what costs most of a call's CPU after the sockets (40 µs per 100 KB), so the body
@@ -64,9 +73,9 @@ function parsed(body: Buffer): Completion {
 }
 
 /**
- * Usage is looked for backwards, and from its key to the end the text is parsed as an object of its own: if that is JSON,
- * one brace closed it and nothing followed, so usage is a member of the answer itself. The search and the parse are
- * native: 13 thousand of 40 thousand instructions less than a walk over the bytes.
+ * `"finish_reason"` with plain quotes cannot stand inside of a JSON string, where every quote has a backslash before it.
+ * So if only ends and plain members follow it, usage is a member of the answer itself, and the reason the last choice's.
+ * Searched and matched natively: 14 thousand of 28 thousand instructions less than with JSON.parse and walks over bytes.
  *
  * @returns null when anything is unusual. Takes for granted only that a body which opens and closes as JSON is JSON.
  */
@@ -75,22 +84,34 @@ function glanced(body: Buffer): Completion | null {
   const floor = Math.max(0, body.length - TAIL_BYTES)
   // One character a byte: offsets are the body's, and counts and names are read right.
   const tail = body.toString('latin1', floor)
-  const found = tail.lastIndexOf(USAGE)
-  const open = found < 0 ? -1 : keyValue(body, floor + found, USAGE.length)
-  if (open < 0 || byteAt(body, open) !== OPEN_BRACE) return null
-  const reason = finishReason(body, floor + found, floor + tail.lastIndexOf(FINISH_REASON, found), floor)
-  if (reason === undefined) return null
-  const end = parseJson(`{${tail.slice(found)}`)
-  if (!isObject(end) || end.choices !== undefined) return null
-  const tokens = bucketsOf(end.usage)
+  ENDING.lastIndex = tail.lastIndexOf(FINISH_REASON) - 1
+  const found = ENDING.lastIndex < 0 ? null : ENDING.exec(tail)
+  if (found === null) return null
+  const usage = found[2] as string
+  const tokens = bucketsOf(openAiUsage(usage) ?? parseJson(usage))
   if (tokens === null) return null
-  const bytes = tokens.cacheRead === 0 ? body : withUsageShown(body, open)
-  return new OpenAiCompletion(bytes, tokens, reason)
+  const bytes =
+    tokens.cacheRead === 0 ? body : withUsageShown(body, floor + tail.lastIndexOf(usage), usage.length)
+  return new OpenAiCompletion(bytes, tokens, found[1] ?? null)
+}
+
+/** JSON.parse takes four times as long for it. @returns null when it is not as OpenAI writes it. */
+function openAiUsage(text: string): Json | null {
+  const found = OPENAI_USAGE.exec(text)
+  return (
+    found && {
+      prompt_tokens: Number(found[1]),
+      completion_tokens: Number(found[2]),
+      total_tokens: Number(found[3]),
+      prompt_tokens_details: { cached_tokens: Number(found[4] ?? 0) },
+      completion_tokens_details: { reasoning_tokens: Number(found[5] ?? 0) },
+    }
+  )
 }
 
 /** @param open where the object of usage opens. */
-function withUsageShown(body: Buffer, open: number): Buffer {
-  const close = valueEnd(body, open)
+function withUsageShown(body: Buffer, open: number, length: number): Buffer {
+  const close = open + length
   // What is written anew is read as the UTF-8 that it is.
   const shown = withCachedTokens(parseJson(body.toString('utf8', open, close)) as Json)
   if (shown === null) return body
@@ -98,64 +119,24 @@ function withUsageShown(body: Buffer, open: number): Buffer {
 }
 
 /**
- * @param before where the key of usage starts: the choices must end just before it.
- * @param key where the last key of a reason before it starts; anything below `floor` when there is none.
- * @returns the last choice's reason, null when it has none, undefined when there is no telling.
+ * Whether `choices` is a top-level array: the first bracket of the body is its own, and no brace but the body's own comes
+ * before it.
  */
-function finishReason(body: Buffer, before: number, key: number, floor: number): string | null | undefined {
-  const at = key < floor ? -1 : keyValue(body, key, FINISH_REASON.length)
-  const end = at < 0 ? -1 : valueEnd(body, at)
-  if (end < 0 || !closesChoices(body, end, before)) return undefined
-  if (standsAt(body, at, NULL)) return null
-  if (byteAt(body, at) !== QUOTE) return undefined
-  const reason = body.toString('latin1', at + 1, end - 1)
-  return /^[a-z_]+$/i.test(reason) ? reason : undefined
-}
-
-/** Whether from here on only the rest of a choice comes, with plain members, and then `}`, `]` and a comma. */
-function closesChoices(body: Buffer, from: number, before: number): boolean {
-  let at = from
-  for (; at < before; at++) {
-    const code = body[at]
-    if (code === CLOSE_BRACE) break
-    if (code === OPEN_BRACE || code === OPEN_BRACKET || code === CLOSE_BRACKET) return false
-  }
-  at = skipSpace(body, at + 1)
-  if (byteAt(body, at) !== CLOSE_BRACKET) return false
-  at = skipSpace(body, at + 1)
-  return byteAt(body, at) === COMMA && skipSpace(body, at + 1) === before
-}
-
-/**
- * `"name"` with plain quotes cannot stand inside a JSON string, where every quote has a backslash before it: the first
- * quote is checked for one, the last follows the name. With a colon behind it, it is a key.
- *
- * @param key offset of the opening quote, or -1. `length`: of the name with its quotes.
- * @returns the offset of the value's first character, or -1.
- */
-function keyValue(body: Buffer, key: number, length: number): number {
-  if (key <= 0 || body[key - 1] === BACKSLASH) return -1
-  const colon = skipSpace(body, key + length)
-  return byteAt(body, colon) === COLON ? skipSpace(body, colon + 1) : -1
-}
-
-/** Whether `choices` is a top-level array that begins near the start of the body. */
 function opensWithChoices(body: Buffer): boolean {
-  let at = skipSpace(body, 0)
-  if (byteAt(body, at++) !== OPEN_BRACE) return false
-  while (at < HEAD_BYTES) {
-    at = skipSpace(body, at)
-    if (byteAt(body, at) === COMMA) at = skipSpace(body, at + 1)
-    if (byteAt(body, at) !== QUOTE) return false
-    const isChoices = standsAt(body, at, CHOICES)
-    const keyEnd = stringEnd(body, at + 1)
-    if (keyEnd < 0) return false
-    const colon = skipSpace(body, keyEnd)
-    if (byteAt(body, colon) !== COLON) return false
-    at = skipSpace(body, colon + 1)
-    if (isChoices) return byteAt(body, at) === OPEN_BRACKET
-    at = valueEnd(body, at)
-    if (at < 0) return false
-  }
-  return false
+  const brace = skipSpace(body, 0)
+  const bracket = body.indexOf(OPEN_BRACKET)
+  if (byteAt(body, brace) !== OPEN_BRACE || bracket < 0) return false
+  const inner = body.indexOf(OPEN_BRACE, brace + 1)
+  if (inner >= 0 && inner < bracket) return false
+  const colon = inkBefore(body, bracket)
+  const key = inkBefore(body, colon) + 1 - CHOICES.length
+  if (key <= brace || body[colon] !== COLON) return false
+  return body[key - 1] !== BACKSLASH && standsAt(body, key, CHOICES)
+}
+
+/** @returns the offset of the last byte before `from` that is no space. */
+function inkBefore(body: Buffer, from: number): number {
+  let at = from - 1
+  while (at > 0 && isSpace(body[at])) at--
+  return at
 }

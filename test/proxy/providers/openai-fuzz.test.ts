@@ -58,8 +58,20 @@ class Hostile {
     return Object.fromEntries(members) as Json
   }
 
+  /** In OpenAI's words and order, now and then with a member or a value that is not one of them. */
+  openAiUsage(counts: Json): Json {
+    const prompt: Json = { cached_tokens: this.below(3), audio_tokens: 0 }
+    const completion: Json = { reasoning_tokens: this.below(9), accepted_prediction_tokens: 0 }
+    if (this.below(4) === 0) prompt.cache_write_tokens = 1
+    if (this.below(8) === 0) completion[this.text()] = this.value(1)
+    const total_tokens = this.below(8) === 0 ? this.value(1) : 2 + this.below(120)
+    const usage: Json = { ...counts, total_tokens, prompt_tokens_details: prompt }
+    return this.below(4) === 0 ? usage : { ...usage, completion_tokens_details: completion }
+  }
+
   usage(): Json {
-    const counts = { prompt_tokens: 2 + this.below(50), completion_tokens: this.below(50) }
+    const counts: Json = { prompt_tokens: 2 + this.below(50), completion_tokens: this.below(50) }
+    if (this.below(2) === 0) return this.openAiUsage(counts)
     const details = this.below(2) === 0 ? {} : { prompt_tokens_details: { cached_tokens: this.below(3) } }
     return { ...counts, ...details, ...(this.below(4) === 0 && { [this.text()]: this.value(1) }) }
   }
