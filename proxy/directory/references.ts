@@ -1,7 +1,7 @@
 import type { MissingRecord, ReferencesAnswer, ToolDefinition } from '../../shared/directory/records.js'
+import { createRecentMap } from '../../shared/memory/recent-map.js'
 import { type CompiledPrompt, compilePrompt } from '../../shared/templates/render.js'
 import type { ControlPlaneClient, ReferencesQuery } from '../control-plane-client.js'
-import { createRecentMap } from './recent-map.js'
 
 /** What a call's references stand for; each thing found or missing. */
 export interface FoundReferences {

@@ -1,6 +1,6 @@
 import type { Logger } from '../../shared/log/logger.js'
+import { createRecentMap } from '../../shared/memory/recent-map.js'
 import type { ControlPlaneClient } from '../control-plane-client.js'
-import { createRecentMap } from './recent-map.js'
 
 export type TraceOwner = 'own' | 'foreign' | 'unknown'
 
