@@ -114,5 +114,6 @@ function signaturesOf(
     receivedAtMs,
     traceId,
     signature: signatureOf(plain, json).toString('base64'),
+    names: signatureOf(plain, []).toString('base64'),
   }))
 }

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/sql.js'
+import { inTransaction, type Sql } from '../db/sql.js'
 import { upsertSessions } from '../sessions/rollup-queries.js'
 import type { SessionDelta } from '../sessions/session-delta.js'
 import { NO_VERSION, type SpanRollupDelta } from './span-rollup.js'
@@ -8,8 +8,10 @@ export interface TraceSignature {
   teamId: string
   receivedAtMs: number
   traceId: string
-  /** Base64; see search-signature.ts. */
+  /** Base64, of all texts; see search-signature.ts. */
   signature: string
+  /** The same of the names alone. */
+  names: string
 }
 
 /** What a write adds to the sums and to the search. */
@@ -52,10 +54,11 @@ const insertFacetDeltas = (tx: Sql, deltas: readonly FacetDelta[]) => tx`
     "teamId" uuid, "atMs" double precision, dimension text, value text, traces bigint)`
 
 const insertSignatures = (tx: Sql, signatures: readonly TraceSignature[]) => tx`
-  insert into trace_signatures (team_id, received_at, trace_id, signature)
-  select r."teamId", to_timestamp(r."receivedAtMs" / 1000), r."traceId", decode(r.signature, 'base64')
+  insert into trace_signatures (team_id, received_at, trace_id, signature, names)
+  select r."teamId", to_timestamp(r."receivedAtMs" / 1000), r."traceId", decode(r.signature, 'base64'),
+    decode(r.names, 'base64')
   from json_to_recordset(${JSON.stringify(signatures)}::text::json)
-    as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, signature text)`
+    as r("teamId" uuid, "receivedAtMs" double precision, "traceId" uuid, signature text, names text)`
 
 /**
  * Moves up to `limit` deltas of spans into the sums of their hour and their days. Two at once take different deltas.
@@ -143,7 +146,10 @@ export async function deleteRollupsOfWeek(sql: Sql, monday: string): Promise<voi
     const received = sql`team_id = ${id} and at >= ${starts} and at < ${starts} + interval '7 days'`
     await sql`delete from span_rollup_deltas where ${week}`
     await sql`delete from span_rollups where ${week}`
-    await sql`delete from trace_facet_deltas where ${received}`
-    await sql`delete from trace_facets where ${received}`
+    // At once: without the deltas a day would have a version of before.
+    await inTransaction(sql, async tx => {
+      await tx`delete from trace_facet_deltas where ${received}`
+      await tx`delete from trace_facets where ${received}`
+    })
   }
 }

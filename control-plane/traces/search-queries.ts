@@ -21,9 +21,9 @@ export interface TextSearch {
 export function textSearch(sql: Sql, filters: Pick<TraceFilters, 'q' | 'q_in'>): TextSearch | null {
   const text = filters.q?.trim() ?? ''
   if (text === '') return null
-  const positions = positionsOf(text)
-  const bits = positions.map(
-    position => sql`get_bit(g.signature, (${position}::int % (octet_length(g.signature) * 8))::bigint) = 1`,
+  const signature = filters.q_in === 'name' ? sql`coalesce(g.names, g.signature)` : sql`g.signature`
+  const bits = positionsOf(text).map(
+    position => sql`get_bit(${signature}, (${position}::int % (octet_length(${signature}) * 8))::bigint) = 1`,
   )
   const inDefaultName = filters.q_in !== 'input' && filters.q_in !== 'output' && isInDefaultName(text)
   const mayHold = bits.length === 0 ? null : bits.reduce((all, bit) => sql`${all} and ${bit}`)

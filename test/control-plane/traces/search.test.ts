@@ -106,6 +106,25 @@ t.test('q finds what a span and its trace say now, not what they said before', a
   t.same(await find('crocodile spa', 'name'), [id])
 })
 
+t.test(
+  'a search of names passes over traces whose payloads hold the word, and finds those of before that',
+  async t => {
+    const { cp, write, find } = await setUp(t)
+    const [named, stored, spoken] = [randomUUID(), randomUUID(), randomUUID()]
+    const { sql } = cp.deps
+    await write({ trace: { id: stored }, name: 'get refund' })
+    await sql`update trace_signatures set names = null`
+    await write({ trace: { id: named, name: 'Refunds', nameSource: 'explicit' } })
+    await write({ trace: { id: spoken }, input: 'a refund, please', attributes: { refund: 1 } })
+    t.same((await find('refund', 'name')).sort(), [named, stored].sort())
+    t.same((await find('refund')).sort(), [named, stored, spoken].sort())
+    const filters = await sql<{ traceId: string; names: Buffer }[]>`
+    select trace_id, names from trace_signatures where names is not null`
+    const passed = filters.filter(({ names }) => holds(names, 'refund')).map(row => row.traceId)
+    t.same(passed, [named], 'no text of the others is read')
+  },
+)
+
 t.test('q matches a trace once, however many of its spans and signatures do', async t => {
   const { write, find } = await setUp(t)
   const id = randomUUID()
