@@ -1,5 +1,11 @@
 import type { FeedbackFilters, FeedbackRow } from '../../shared/contract/feedback.js'
 import type { Sql } from '../db/sql.js'
+import { insertChanges } from '../traces/change-queries.js'
+import { countByDay } from '../traces/count-queries.js'
+import type { DayCount } from '../traces/day-counts.js'
+import { receivedWithin } from '../traces/filter-queries.js'
+import type { Range } from '../traces/hour-parts.js'
+import type { Page } from '../traces/list-queries.js'
 import type { TraceKey } from '../traces/partition-queries.js'
 import type { Fragment } from '../traces/queries.js'
 
@@ -47,7 +53,10 @@ export async function hasSpan(sql: Sql, trace: TraceKeyOf, spanId: string): Prom
 }
 
 export async function insertFeedback(tx: Sql, trace: TraceKeyOf, row: StoredFeedback): Promise<void> {
-  await tx`insert into feedback ${tx({ ...row, ...trace })}`
+  await tx`
+    with written as (
+      insert into feedback ${tx({ ...row, ...trace })} returning team_id, trace_received_at
+    ) ${insertChanges(tx, tx`select * from written`)}`
 }
 
 /** Stays as it is until the transaction ends. Null: no such feedback of that trace and team. */
@@ -65,9 +74,11 @@ export async function lockFeedback(
 
 export async function updateFeedbackRow(tx: Sql, teamId: string, row: StoredFeedback): Promise<void> {
   await tx`
-    update feedback set rating = ${row.rating}, label = ${row.label}, comment = ${row.comment},
-      updated_at = ${row.updatedAt}
-    where team_id = ${teamId} and id = ${row.id}`
+    with written as (
+      update feedback set rating = ${row.rating}, label = ${row.label}, comment = ${row.comment},
+        updated_at = ${row.updatedAt}
+      where team_id = ${teamId} and id = ${row.id} returning team_id, trace_received_at
+    ) ${insertChanges(tx, tx`select * from written`)}`
 }
 
 /** Of one trace, its spans included, newest first. */
@@ -101,19 +112,16 @@ export function feedbackConditions(
   return conditions
 }
 
-/**
- * One page of a team's feedback, newest first, and how much there is in all.
- *
- * @param ofFeedback conditions on a row `f` of `feedback`.
- * @param ofTrace conditions on its trace `t`; with none no trace is read at all.
- */
-export async function listFeedbackRows(
-  sql: Sql,
-  teamId: string,
-  ofFeedback: readonly Fragment[],
-  ofTrace: readonly Fragment[],
-  page: { limit: number; offset: number },
-): Promise<{ rows: StoredFeedback[]; total: number }> {
+/** What the feed is asked for. */
+export interface FeedQuestion {
+  teamId: string
+  /** On a row `f` of `feedback`. */
+  ofFeedback: readonly Fragment[]
+  /** On its trace `t`; with none no trace is read at all. */
+  ofTrace: readonly Fragment[]
+}
+
+function matchingFeedback(sql: Sql, { teamId, ofFeedback, ofTrace }: FeedQuestion): Fragment {
   const and = (conditions: readonly Fragment[]) =>
     conditions.reduce((all, condition) => sql`${all} and ${condition}`, sql``)
   // A trace's whole key: one look-up in the one partition that has it. `offset 0` keeps it a look-up: the planner does
@@ -123,21 +131,41 @@ export async function listFeedbackRows(
       ? sql``
       : sql`and exists (select from traces t where t.team_id = f.team_id and t.received_at = f.trace_received_at
           and t.id = f.trace_id ${and(ofTrace)} offset 0)`
-  const where = sql`f.team_id = ${teamId} ${and(ofFeedback)} ${trace}`
-  const [rows, counts] = await Promise.all([
-    sql<StoredFeedback[]>`
-      select ${columns(sql)} from feedback f where ${where}
-      order by f.created_at desc, f.id desc limit ${page.limit} offset ${page.offset}`,
-    sql<{ total: number }[]>`select count(*)::double precision as total from feedback f where ${where}`,
-  ])
-  return { rows: [...rows], total: counts[0]?.total ?? 0 }
+  return sql`feedback f where f.team_id = ${teamId} ${and(ofFeedback)} ${trace}`
+}
+
+/** One page of it, newest first. @param ranges of the receipt of the traces that it is on. */
+export async function listFeedbackRows(
+  sql: Sql,
+  question: FeedQuestion,
+  ranges: readonly Range[],
+  page: Page,
+): Promise<StoredFeedback[]> {
+  return sql<StoredFeedback[]>`
+    select ${columns(sql)} from ${matchingFeedback(sql, question)}
+      and ${receivedWithin(sql, sql`f.trace_received_at`, ranges)}
+    order by f.created_at desc, f.id desc limit ${page.limit} offset ${page.offset}`
+}
+
+/** How much there is, by the day that the traces were received on. */
+export async function countFeedbackByDay(
+  sql: Sql,
+  question: FeedQuestion,
+  ranges: readonly Range[],
+): Promise<DayCount[]> {
+  const received = sql`
+    select f.trace_received_at as received_at from ${matchingFeedback(sql, question)}
+      and ${receivedWithin(sql, sql`f.trace_received_at`, ranges)}`
+  return sql<DayCount[]>`${countByDay(sql, received)}`
 }
 
 /** Retention: feedback goes with its traces. Their ids are freed before, so that none can be added meanwhile. */
 export async function deleteFeedbackOf(sql: Sql, traces: readonly TraceKey[]): Promise<void> {
   const keys = traces.map(({ teamId, id }) => ({ teamId, id }))
   await sql`
-    delete from feedback f
-    using json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, id uuid)
-    where f.team_id = r."teamId" and f.trace_id = r.id`
+    with deleted as (
+      delete from feedback f
+      using json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, id uuid)
+      where f.team_id = r."teamId" and f.trace_id = r.id returning f.team_id, f.trace_received_at
+    ) ${insertChanges(sql, sql`select * from deleted`)}`
 }

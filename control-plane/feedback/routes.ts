@@ -6,17 +6,18 @@ import {
   summarizeFeedback,
   updateFeedback,
 } from '../../shared/contract/feedback.js'
-import { withOwnPlans } from '../db/own-plans.js'
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
-import { metadataPairs, traceConditions } from '../traces/filter-queries.js'
+import { createDayMemo } from '../traces/day-counts.js'
 import { defaultFromMs } from '../traces/window.js'
+import { pageOfFeedback } from './feed.js'
 import { editFeedback, feedbackOfKnown, postFeedback, shown } from './feedback.js'
-import { feedbackConditions, listFeedbackRows } from './queries.js'
 import { feedbackBuckets } from './summary.js'
 
 /** Feedback on traces (spec 2, feedback endpoints). */
 export function registerFeedback(app: FastifyInstance, deps: Deps): void {
+  const memo = createDayMemo()
+
   route(app, deps, createFeedback, async ({ params, body, principal }) =>
     postFeedback(deps, principal, params.id, body),
   )
@@ -30,14 +31,9 @@ export function registerFeedback(app: FastifyInstance, deps: Deps): void {
   }))
 
   route(app, deps, listFeedback, async ({ query, principal }) => {
-    const { sql } = deps
     const { page, limit } = query
-    const ofFeedback = feedbackConditions(sql, query)
-    const ofTrace = traceConditions(sql, principal.teamId, query, metadataPairs(query))
-    const offset = (page - 1) * limit
-    const { rows, total } = await withOwnPlans(sql, tx =>
-      listFeedbackRows(tx, principal.teamId, ofFeedback, ofTrace, { limit, offset }),
-    )
+    const place = { limit, offset: (page - 1) * limit }
+    const { rows, total } = await pageOfFeedback(deps.sql, memo, principal.teamId, query, place)
     return { data: rows.map(shown), total, page, limit }
   })
 

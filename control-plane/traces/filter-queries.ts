@@ -1,6 +1,8 @@
+import { hash } from 'node:crypto'
 import { type TraceFilters, traceFilters } from '../../shared/contract/traces.js'
 import { nanoFromUsd } from '../../shared/money/nano.js'
 import type { Sql } from '../db/sql.js'
+import type { Range } from './hour-parts.js'
 import type { Fragment } from './queries.js'
 import { textSearch } from './search-queries.js'
 import { type Dimension, MAX_FACET_VALUE, metadataTerm, termOf } from './trace-facets.js'
@@ -15,9 +17,12 @@ export function metadataPairs(query: Readonly<Record<string, unknown>>): [string
   })
 }
 
-/** A window of the server's receipt, both ends inclusive. @param clock the column that is compared. */
-export function receiptWindow(sql: Sql, clock: Fragment, bounds: { fromMs: number; toMs: number }): Fragment {
-  return sql`${clock} >= ${new Date(bounds.fromMs)} and ${clock} <= ${new Date(bounds.toMs)}`
+/** Parts of a window of the server's receipt. @param clock the column that is compared. */
+export function receivedWithin(sql: Sql, clock: Fragment, ranges: readonly Range[]): Fragment {
+  const parts = ranges.map(
+    ({ fromMs, toMs }) => sql`(${clock} >= ${new Date(fromMs)} and ${clock} < ${new Date(toMs)})`,
+  )
+  return sql`(${parts.reduce((some, part) => sql`${some} or ${part}`)})`
 }
 
 /**
@@ -30,23 +35,25 @@ export function traceConditions(
   teamId: string,
   filters: TraceFilters,
   metadata: readonly [string, string][],
+  versionIds: readonly string[],
 ): Fragment[] {
   const text = textSearch(sql, filters)
-  const conditions = rowConditions(sql, teamId, filters, metadata)
+  const judged = judgedTraces(sql, teamId, filters).map(keys => isAmong(sql, keys))
+  const conditions = [...rowConditions(sql, teamId, filters, metadata, versionIds), ...judged]
   return text === null ? conditions : [...conditions, text.condition]
 }
 
 /**
- * The same without the text search, which alone reads spans.
+ * The same without what is not in the row: the text search, scores and ratings.
  *
- * @param versionIds of `prompt_id`, for a caller who has looked them up: then an index finds their traces.
+ * @param versionIds of `prompt_id`: with them an index finds their traces.
  */
 export function rowConditions(
   sql: Sql,
   teamId: string,
   filters: TraceFilters,
   metadata: readonly [string, string][],
-  versionIds?: readonly string[],
+  versionIds: readonly string[],
 ): Fragment[] {
   const conditions: Fragment[] = []
   const where = <V>(value: V | undefined, condition: (value: V) => Fragment) => {
@@ -60,15 +67,13 @@ export function rowConditions(
   where(filters.prompt_version_id, id =>
     beside(sql, sql`t.prompt_version_ids @> array[${id.toLowerCase()}]::text[]`),
   )
-  where(filters.prompt_id, id =>
-    versionIds === undefined
-      ? sql`t.prompt_version_ids && array(
-      select v.id::text from prompt_versions v where v.team_id = ${teamId} and v.prompt_id = ${id})`
-      : sql`${beside(sql, sql`t.prompt_version_ids && ${versionIds as string[]}::text[]`)}
-          and t.terms && ${termArray(
-            sql,
-            versionIds.map(id => termOf(teamId, 'prompt_version', id)),
-          )}`,
+  where(
+    filters.prompt_id,
+    () => sql`${beside(sql, sql`t.prompt_version_ids && ${versionIds as string[]}::text[]`)}
+      and t.terms && ${termArray(
+        sql,
+        versionIds.map(id => termOf(teamId, 'prompt_version', id)),
+      )}`,
   )
   where(filters.error_type, type => beside(sql, sql`t.error_types @> array[${type}]::text[]`))
   where(filters.error_code, code => beside(sql, sql`t.error_codes @> array[${code}]::text[]`))
@@ -78,11 +83,7 @@ export function rowConditions(
   where(filters.min_tokens, least => sql`t.total_tokens >= ${least}::bigint`)
   where(filters.has_warning, wanted => (wanted ? sql`t.warning_count > 0` : sql`t.warning_count = 0`))
   for (const [key, value] of metadata) conditions.push(beside(sql, holdsPair(sql, key, value)))
-  return [
-    ...conditions,
-    ...termConditions(sql, teamId, filters, metadata),
-    ...boundConditions(sql, teamId, filters),
-  ]
+  return [...conditions, ...termConditions(sql, teamId, filters, metadata)]
 }
 
 /**
@@ -127,31 +128,32 @@ function termConditions(
 
 const termArray = (sql: Sql, terms: readonly number[]) => sql`${`{${terms.join(',')}}`}::text::bigint[]`
 
-/** Scores and ratings: one of the trace's own lies within the bounds; a trace without any never matches. */
-function boundConditions(sql: Sql, teamId: string, filters: TraceFilters): Fragment[] {
-  return judgedTraces(sql, teamId, filters).map(
-    judged =>
-      sql`(t.received_at, t.id) in (select judged.received_at, judged.trace_id from (${judged}) judged)`,
-  )
-}
+/** Keys (received_at, trace_id) of traces. @param window on `trace_received_at`: of others it may leave out the keys. */
+export type TraceKeys = (window: Fragment) => Fragment
 
-/** The keys of the traces that a score bound lets pass, and of those that a rating bound does; each when it is given. */
-export function judgedTraces(sql: Sql, teamId: string, filters: TraceFilters): Fragment[] {
+/** The traces with a score within its bounds, and those with such a rating (spec 4, section 7); each when it is given. */
+export function judgedTraces(sql: Sql, teamId: string, filters: TraceFilters): TraceKeys[] {
   const { min_score, max_score, min_rating, max_rating } = filters
   const between = (column: Fragment, least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY) =>
     sql`${column} >= ${least}::double precision and ${column} <= ${most}::double precision`
   const keys = sql`select distinct trace_received_at as received_at, trace_id`
-  const judged: Fragment[] = []
+  const judged: TraceKeys[] = []
   if (min_rating !== undefined || max_rating !== undefined) {
-    judged.push(sql`${keys} from feedback
-      where team_id = ${teamId} and ${between(sql`rating`, min_rating, max_rating)}`)
+    const condition = between(sql`rating`, min_rating, max_rating)
+    judged.push(window => sql`${keys} from feedback where team_id = ${teamId} and ${window} and ${condition}`)
   }
   if (min_score !== undefined || max_score !== undefined) {
-    judged.push(sql`${keys} from trace_scores
-      where team_id = ${teamId} and ${between(sql`score`, min_score, max_score)}`)
+    const condition = between(sql`score`, min_score, max_score)
+    judged.push(
+      window => sql`${keys} from trace_scores where team_id = ${teamId} and ${window} and ${condition}`,
+    )
   }
   return judged
 }
+
+/** Whether a trace `t` is one of them. */
+export const isAmong = (sql: Sql, keys: TraceKeys): Fragment =>
+  sql`(t.received_at, t.id) in (select judged.received_at, judged.trace_id from (${keys(sql`true`)}) judged)`
 
 const typedForms = /^(true|false|null|-?(0|[1-9]\d{0,30})(\.\d{1,30})?)$/
 
@@ -189,4 +191,20 @@ export function facetsOf(
   if (filters.has_warning === true) return counted('warning', 'true')
   if (filters.has_warning === false) return [all, { facet: ['warning', 'true'], sign: -1 }]
   return null
+}
+
+/**
+ * A name for what a team asks, the window of receipt apart: the same of two questions means the same answer, as long as no
+ * trace changes. Null: an answer may change without that, since writes of scores tell no trace's day.
+ *
+ * @param asked whatever else the answer depends on.
+ */
+export function questionName(
+  teamId: string,
+  filters: TraceFilters,
+  asked: { metadata: readonly [string, string][]; versionIds: readonly string[]; [more: string]: unknown },
+): string | null {
+  if (filters.min_score !== undefined || filters.max_score !== undefined) return null
+  const given = [...narrowing, 'q' as const, 'q_in' as const].map(name => filters[name])
+  return hash('sha1', JSON.stringify([teamId, given, asked]), 'base64')
 }

@@ -6,6 +6,7 @@ import {
   recomputeSessions,
   type SessionKey,
 } from '../sessions/rollup-queries.js'
+import { tellChanges } from './change-queries.js'
 import {
   deleteScoresOf,
   deleteSpansOf,
@@ -87,6 +88,7 @@ async function deleteBefore(sql: Sql, teamId: string, before: Date): Promise<num
 async function deleteSpans(sql: Sql, teamId: string, traces: readonly TraceKey[]): Promise<number> {
   return inTransaction(sql, async tx => {
     const spans = await deleteSpansOf(tx, teamId, traces, ROWS_BATCH)
+    await tellChanges(tx, traces)
     await updateSums(tx, { spans, before: [], after: [] })
     return spans.length
   })

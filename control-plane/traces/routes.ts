@@ -1,34 +1,29 @@
 import type { FastifyInstance } from 'fastify'
 import { isUuid } from '../../shared/contract/common.js'
 import { traceOwner } from '../../shared/contract/internal.js'
-import {
-  type Facet,
-  listTraces,
-  readFacets,
-  readTrace,
-  type TraceFilters,
-} from '../../shared/contract/traces.js'
+import { type Facet, listTraces, readFacets, readTrace } from '../../shared/contract/traces.js'
 import { notFound } from '../../shared/errors/app-error.js'
 import { withOwnPlans } from '../db/own-plans.js'
 import { inSnapshot, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { feedbackOf } from '../feedback/feedback.js'
 import { route } from '../http/route.js'
+import { createDayMemo } from './day-counts.js'
 import { listFacets } from './facet-queries.js'
-import { facetsOf, judgedTraces, metadataPairs, rowConditions } from './filter-queries.js'
 import { hourParts } from './hour-parts.js'
-import { countByFacets, countTraces, listTraceRows, listVersionIds } from './list-queries.js'
+import { pageOfTraces } from './page-of-traces.js'
 import { jsonObject, spanOf, traceRowOf } from './present.js'
 import { findTrace, findTraceOwner, listSpans } from './queries.js'
-import { textSearch } from './search-queries.js'
-import { searchTraces } from './search-traces.js'
 import type { Dimension } from './trace-facets.js'
 import { windowBounds } from './window.js'
 
 export function registerTraces(app: FastifyInstance, deps: Deps): void {
+  const memo = createDayMemo()
+
   route(app, deps, listTraces, async ({ query, principal }) => {
     const { page, limit } = query
-    const { rows, total } = await pageOfTraces(deps, principal.teamId, query, { page, limit })
+    const place = { limit, offset: (page - 1) * limit }
+    const { rows, total } = await pageOfTraces(deps, memo, principal.teamId, query, place)
     return { data: rows.map(traceRowOf), total, page, limit }
   })
 
@@ -74,38 +69,6 @@ async function readWhole(tx: Sql, teamId: string, traceId: string) {
     feedbackOf(tx, teamId, trace.id),
   ])
   return { trace, spans, feedback }
-}
-
-/** Two statements side by side: the page stops reading after its last row, the count cannot. */
-async function pageOfTraces(
-  { sql, now }: Pick<Deps, 'sql' | 'now'>,
-  teamId: string,
-  query: TraceFilters & Readonly<Record<string, unknown>>,
-  { page, limit }: { page: number; limit: number },
-) {
-  const metadata = metadataPairs(query)
-  const versionIds = query.prompt_id === undefined ? [] : await listVersionIds(sql, teamId, query.prompt_id)
-  const bounds = windowBounds(query, now())
-  const question = {
-    teamId,
-    bounds,
-    conditions: rowConditions(sql, teamId, query, metadata, versionIds),
-    search: textSearch(sql, query),
-    among: judgedTraces(sql, teamId, query)[0] ?? null,
-  }
-  const offset = (page - 1) * limit
-  if (question.search !== null) {
-    return withOwnPlans(sql, tx => searchTraces(tx, question, { limit, offset }, now()))
-  }
-  const facets = facetsOf(query, metadata)
-  const parts = hourParts(bounds.fromMs, bounds.toMs)
-  const [rows, total] = await Promise.all([
-    withOwnPlans(sql, tx => listTraceRows(tx, question, { limit, offset })),
-    withOwnPlans(sql, tx =>
-      facets === null ? countTraces(tx, question) : countByFacets(tx, question, facets, parts),
-    ),
-  ])
-  return { rows, total }
 }
 
 const MAX_FACETS = 100

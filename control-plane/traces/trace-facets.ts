@@ -49,6 +49,14 @@ export type Dimension =
   | 'error_code'
   | 'prompt_version'
   | 'prompt'
+  | typeof CHANGE
+
+/**
+ * No facet but a version: every write adds to the hours of the traces that it touches, whatever it changes of them, in
+ * its transaction, and nothing ever takes away. So as long as the sum over a day is the same, two snapshots hold the same
+ * writes to that day's traces, in whatever order they were committed.
+ */
+export const CHANGE = 'change'
 
 /** A row of `trace_facet_deltas`. */
 export interface FacetDelta {
@@ -59,21 +67,24 @@ export interface FacetDelta {
   traces: number
 }
 
-/** What a change of traces changes in the counts. A trace's hour never changes, it is that of its receipt. */
+/**
+ * What a change of traces changes in the counts, and a `CHANGE` for each of them. A trace's hour never changes, it is that
+ * of its receipt.
+ */
 export function facetDeltas(before: readonly TraceState[], after: readonly TraceState[]): FacetDelta[] {
   const sums = new Map<string, FacetDelta>()
+  const add = ({ teamId, receivedAtMs }: TraceState, dimension: Dimension, value: string, traces: number) => {
+    const atMs = Math.floor(receivedAtMs / HOUR_MS) * HOUR_MS
+    const key = `${teamId} ${atMs} ${dimension} ${value}`
+    const held = sums.get(key)
+    if (held === undefined) sums.set(key, { teamId, atMs, dimension, value, traces })
+    else held.traces += traces
+  }
   const count = (state: TraceState, by: 1 | -1) => {
-    const atMs = Math.floor(state.receivedAtMs / HOUR_MS) * HOUR_MS
     for (const [dimension, values] of facetsOf(state)) {
-      for (const value of values) {
-        if (value.length > MAX_FACET_VALUE) continue
-        const key = `${state.teamId} ${atMs} ${dimension} ${value}`
-        const held = sums.get(key)
-        if (held === undefined) {
-          sums.set(key, { teamId: state.teamId, atMs, dimension, value, traces: by })
-        } else held.traces += by
-      }
+      for (const value of values) if (value.length <= MAX_FACET_VALUE) add(state, dimension, value, by)
     }
+    add(state, CHANGE, '', 1)
   }
   for (const state of before) count(state, -1)
   for (const state of after) count(state, 1)

@@ -10,6 +10,9 @@ const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
 const LAST_MS = Date.parse('9998-12-31T23:59:59.999Z')
 const readable = (ms: number) => Math.min(Math.max(ms, FIRST_MS), LAST_MS)
 
+/** Epoch milliseconds, the end left out. */
+export const ALL_TIME = { fromMs: FIRST_MS, toMs: LAST_MS + 1 }
+
 interface Asked {
   from?: number | undefined
   to?: number | undefined

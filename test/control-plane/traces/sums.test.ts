@@ -89,6 +89,7 @@ async function kept({ deps: { sql } }: ControlPlane) {
     select at, dimension, value, sum(traces)::text as traces from (
       select team_id, at, dimension, value, traces from trace_facets where grain = 'hour'
       union all select * from trace_facet_deltas) f
+    where dimension <> 'change'
     group by team_id, at, dimension, value having sum(traces) <> 0 order by team_id, at, dimension, value`
   const sessions = await sql`
     select session_id, trace_count, span_count, error_count, total_cost_nano, prompt_tokens, completion_tokens,
