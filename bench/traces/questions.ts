@@ -17,6 +17,8 @@ import {
 export interface Question {
   name: string
   paths(team: BenchTeam, known: Known): string[]
+  /** What is counted is remembered by the day; so it is asked with values that nobody has asked for as well. */
+  isCounted?: boolean
 }
 
 /** Ids that the store gave out. */
@@ -29,6 +31,7 @@ const list = (name: string, ...queries: string[]): Question => ({
   name,
   paths: () => queries.map(query => `/traces?${query}`),
 })
+const counted = (question: Question): Question => ({ ...question, isCounted: true })
 const get = (name: string, ...paths: string[]): Question => ({ name, paths: () => paths })
 const some = <T>(items: readonly T[]) => items.slice(0, 5)
 const named = (key: string, values: readonly string[]) =>
@@ -50,7 +53,7 @@ const lists: Question[] = [
     ),
   ),
   list('model, rare', ...named('model', [models.at(-1)?.[0] ?? '', EMBEDDER])),
-  { name: 'session_id', paths: (_, known) => named('/traces?session_id', known.sessionIds) },
+  counted({ name: 'session_id', paths: (_, known) => named('/traces?session_id', known.sessionIds) }),
   {
     name: 'prompt_version_id',
     paths: team => named('/traces?prompt_version_id', team.prompts[0]?.versionIds ?? []),
@@ -63,19 +66,22 @@ const lists: Question[] = [
         team.prompts.map(prompt => prompt.id),
       ),
   },
-  list('min_latency_ms', 'min_latency_ms=5000', 'min_latency_ms=9000'),
-  list('min_cost_usd', 'min_cost_usd=0.01', 'min_cost_usd=0.02'),
-  list('min_tokens', 'min_tokens=20000', 'min_tokens=30000'),
+  counted(list('min_latency_ms', 'min_latency_ms=5000', 'min_latency_ms=9000')),
+  counted(list('min_cost_usd', 'min_cost_usd=0.01', 'min_cost_usd=0.02')),
+  counted(list('min_tokens', 'min_tokens=20000', 'min_tokens=30000')),
   list('error_type', ...named('error_type', ['transport', 'http_status', 'tool_declared', 'provider_error'])),
   list('error_code', ...named('error_code', errorCodes)),
   list('has_warning=true', 'has_warning=true'),
   list('has_warning=false', 'has_warning=false'),
   list('tags, one', ...named('tags', features)),
-  list('tags, two', 'tags=env%3Astaging&tags=feature%3A3', 'tags=env%3Adev&tags=release%3A1.2'),
-  list('metadata, common', 'metadata%5Btier%5D=pro', 'metadata%5Bregion%5D=us-west'),
-  { name: 'metadata, rare', paths: team => named('/traces?metadata%5BuserId%5D', team.users.slice(3_000)) },
-  list('min_rating', 'min_rating=4', 'min_rating=5'),
-  list('max_rating', 'max_rating=0', 'max_rating=-1'),
+  counted(list('tags, two', 'tags=env%3Astaging&tags=feature%3A3', 'tags=env%3Adev&tags=release%3A1.2')),
+  counted(list('metadata, common', 'metadata%5Btier%5D=pro', 'metadata%5Bregion%5D=us-west')),
+  counted({
+    name: 'metadata, rare',
+    paths: team => named('/traces?metadata%5BuserId%5D', team.users.slice(3_000)),
+  }),
+  counted(list('min_rating', 'min_rating=4', 'min_rating=5')),
+  counted(list('max_rating', 'max_rating=0', 'max_rating=-1')),
 ]
 
 const searches: Question[] = [
@@ -116,13 +122,13 @@ const aggregates: Question[] = [
   { name: 'trace', paths: (_, known) => known.traceIds.map(id => `/traces/${id}`) },
   get('feedback feed', '/traces/feedback', '/traces/feedback?page=2'),
   get('feedback feed, down', '/traces/feedback?rating=down'),
-  get('feedback feed by model', '/traces/feedback?model=gpt-5', '/traces/feedback?model=o4-mini'),
-  get('feedback feed, q', `/traces/feedback?q=${RARE_IN_PAYLOAD}`, '/traces/feedback?q=refund'),
+  counted(get('feedback feed by model', '/traces/feedback?model=gpt-5', '/traces/feedback?model=o4-mini')),
+  counted(get('feedback feed, q', `/traces/feedback?q=${RARE_IN_PAYLOAD}`, '/traces/feedback?q=refund')),
   get('feedback summary by model', '/traces/feedback/summary?group_by=model'),
   get('feedback summary by version', '/traces/feedback/summary'),
 ]
 
-export const questions: readonly Question[] = [...lists, ...searches, ...aggregates]
+export const questions: readonly Question[] = [...lists, ...searches.map(counted), ...aggregates]
 
 function daysAgo(days: number): string {
   return new Date(Date.now() - days * 86_400_000).toISOString()
@@ -131,11 +137,23 @@ function daysAgo(days: number): string {
 export interface Answer {
   p50Ms: number
   p95Ms: number
+  /** The same with nothing remembered. null: nothing ever is. */
+  cold: { p50Ms: number; p95Ms: number } | null
   requests: number
   /** Of a list: how many there are in all. */
   total: number | null
   /** What went wrong instead. */
   refusal: string | null
+}
+
+let asked = 0
+
+/** The same question with a value that nobody has asked for: every trace has more than -1 tokens. */
+function neverAsked(path: string): string {
+  asked += 1
+  const [own, least] = /&?min_tokens=(\d+)/.exec(path) ?? ['', '']
+  const bound = least === '' ? -asked : Number(least) - asked
+  return `${path.replace(own, '')}&min_tokens=${bound}`.replace('?&', '?')
 }
 
 /** One question after the other, one request at a time, until there are enough or it has taken too long. */
@@ -150,21 +168,40 @@ export class Asker {
   /** A third of the requests warm up: after some the server keeps its plan. */
   async ask(question: Question, team: BenchTeam, requests: number, mostMs = 8_000): Promise<Answer> {
     const paths = question.paths(team, await this.known(team))
+    const cold = question.isCounted
+      ? await this.#time(team, turn => neverAsked(paths[turn % paths.length] ?? ''), requests, mostMs)
+      : null
+    const { times, total, refusal } = await this.#time(
+      team,
+      turn => paths[turn % paths.length] ?? '',
+      requests,
+      mostMs,
+    )
+    return {
+      ...percentiles(times),
+      cold: cold && percentiles(cold.times),
+      requests: times.length,
+      total,
+      refusal: cold?.refusal ?? refusal,
+    }
+  }
+
+  async #time(team: BenchTeam, pathOf: (turn: number) => string, requests: number, mostMs: number) {
     const times: number[] = []
     const warmUp = Math.ceil(requests / 3)
     const until = performance.now() + mostMs
     let total: number | null = null
     for (let turn = 0; turn < warmUp + requests; turn++) {
       if (performance.now() > until && times.length >= 5) break
-      const path = paths[turn % paths.length] ?? ''
       const startedAt = performance.now()
-      const { status, body } = await this.get(path, team)
+      const { status, body } = await this.get(pathOf(turn), team)
       if (turn >= warmUp || performance.now() > until) times.push(performance.now() - startedAt)
-      if (status !== 200) return { ...empty, refusal: `${status} ${body.error?.message ?? ''}`.trim() }
+      if (status !== 200) {
+        return { times: [], total, refusal: `${status} ${body.error?.message ?? ''}`.trim() }
+      }
       total = body.total ?? total
     }
-    const [p50Ms, p95Ms] = [percentile(times, 0.5), percentile(times, 0.95)]
-    return { p50Ms, p95Ms, requests: times.length, total, refusal: null }
+    return { times, total, refusal: null }
   }
 
   async get(path: string, team: BenchTeam): Promise<{ status: number; body: AnyAnswer }> {
@@ -203,4 +240,4 @@ interface AnyAnswer {
   [field: string]: unknown
 }
 
-const empty: Answer = { p50Ms: Number.NaN, p95Ms: Number.NaN, requests: 0, total: null, refusal: null }
+const percentiles = (times: number[]) => ({ p50Ms: percentile(times, 0.5), p95Ms: percentile(times, 0.95) })

@@ -73,20 +73,26 @@ function ingestionTable(stages: readonly Stage[]): string {
   return markdown(header, lines)
 }
 
-/** Growth is of the large team's median: a p95 of some ten requests is too restless to divide by. */
+/**
+ * Growth is of the large team's median: a p95 of some ten requests is too restless to divide by. Cold: nothing of the
+ * answer is remembered, a value that nobody has asked for; the other figures are of a question that was asked before.
+ */
 function questionTable(last: Stage, first: Stage | undefined): string {
   const header = [
     'question',
     'matches, large team',
     'large p50 ms',
     'p95 ms',
+    'cold p50',
+    'p95',
     'small p50 ms',
     'p95 ms',
+    'cold p95',
     'rows read, large',
     'small',
     'pages, large',
     'small',
-    ...(first === undefined ? [] : [`p50 growth from ${millions(first.spans)}`, 'rows growth']),
+    ...(first === undefined ? [] : [`p50 growth from ${millions(first.spans)}`, 'cold', 'rows growth']),
   ]
   const lines = last.measured.map(({ question, answers: { large, small }, work }) => {
     const before = first?.measured.find(one => one.question === question)
@@ -95,8 +101,11 @@ function questionTable(last: Stage, first: Stage | undefined): string {
       large.total === null ? '' : String(large.total),
       fixed(large.p50Ms, 1),
       fixed(large.p95Ms, 1),
+      coldOf(large, 'p50Ms'),
+      coldOf(large, 'p95Ms'),
       fixed(small.p50Ms, 1),
       fixed(small.p95Ms, 1),
+      coldOf(small, 'p95Ms'),
       fixed(work?.large.rowsRead, 0),
       fixed(work?.small.rowsRead, 0),
       fixed(work?.large.pages, 0),
@@ -105,12 +114,15 @@ function questionTable(last: Stage, first: Stage | undefined): string {
         ? []
         : [
             ratio(large.p50Ms, before?.answers.large.p50Ms),
+            large.cold === null ? '' : ratio(large.cold.p50Ms, before?.answers.large.cold?.p50Ms),
             ratio(work?.large.rowsRead, before?.work?.large.rowsRead),
           ]),
     ]
   })
   return markdown(header, lines)
 }
+
+const coldOf = ({ cold }: Answer, figure: 'p50Ms' | 'p95Ms') => (cold === null ? '' : fixed(cold[figure], 1))
 
 function refusals({ measured }: Stage): string {
   return measured
