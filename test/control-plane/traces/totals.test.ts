@@ -157,6 +157,22 @@ t.test('a write that is committed late is seen, whatever was counted and committ
   t.equal(await total(), 3, 'the one that began first')
 })
 
+t.test('traces of before the versions, and those that a process of before writes, are counted', async t => {
+  const { sql, write, page } = await scene(t)
+  const memo = createDayMemo()
+  const at = NOW - 5 * DAY_MS
+  const writeAsBefore = async () => {
+    await write(at, { startTimeMs: at, endTimeMs: at + 90 })
+    await sql`delete from trace_facet_deltas where dimension = 'change'`
+  }
+  for (const total of [1, 2, 3]) {
+    await writeAsBefore()
+    for (const _ of ['cold', 'warm']) t.equal((await page(memo, { min_latency_ms: 50 })).total, total)
+  }
+  await write(at, { startTimeMs: at, endTimeMs: at + 90 })
+  t.equal((await page(memo, { min_latency_ms: 50 })).total, 4, 'and the first write with a version')
+})
+
 t.test('what writers and readers do at once leaves nothing out in the end', async t => {
   const { sql, write, page } = await scene(t)
   const memos = [createDayMemo(), createDayMemo()]
