@@ -1,6 +1,7 @@
-import { buildConnector, type Dispatcher, Pool } from 'undici'
+import { buildConnector, type Client, type Dispatcher } from 'undici'
 import type { AddressPolicy } from '../../shared/network/addresses.js'
 import { Blocked, guardedConnect, guardedLookup, type Resolve } from '../../shared/network/guarded-connect.js'
+import { OriginClients } from './upstream-clients.js'
 
 /**
  * The proxy's way out: one pool of kept-alive HTTP/1.1 connections per provider origin, undici's `dispatch` with the
@@ -82,7 +83,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 }
 
 class PooledUpstream implements Upstream {
-  readonly #pools = new Map<string, OriginPool>()
+  readonly #pools = new Map<string, OriginClients>()
   readonly #origins = new Map<string, string>()
   readonly #connect: buildConnector.connector
   readonly #options: UpstreamOptions
@@ -109,10 +110,10 @@ class PooledUpstream implements Upstream {
   async close(): Promise<void> {
     const pools = [...this.#pools.values()]
     this.#pools.clear()
-    await Promise.all(pools.map(({ pool }) => pool.destroy()))
+    await Promise.all(pools.map(pool => pool.destroy()))
   }
 
-  #poolOf(baseUrl: string): OriginPool {
+  #poolOf(baseUrl: string): OriginClients {
     let origin = this.#origins.get(baseUrl)
     if (origin === undefined) {
       origin = new URL(baseUrl).origin
@@ -122,17 +123,16 @@ class PooledUpstream implements Upstream {
     const known = this.#pools.get(origin)
     if (known !== undefined) return known
     this.#makeRoom()
-    const pool = new OriginPool(this.#newPool(origin))
+    const pool = new OriginClients(origin, this.#clientOptions(), this.#options.connectionsPerOrigin ?? 4096)
     this.#pools.set(origin, pool)
     return pool
   }
 
-  #newPool(origin: string): Pool {
-    const { timeouts, connectionsPerOrigin } = this.#options
+  #clientOptions(): Client.Options {
+    const { timeouts } = this.#options
     const idle = timeouts?.idle ?? 4000
-    return new Pool(origin, {
+    return {
       connect: this.#connect,
-      connections: connectionsPerOrigin ?? 4096,
       pipelining: 1,
       // A server's own hint may shorten this, never lengthen it.
       keepAliveTimeout: idle,
@@ -140,7 +140,7 @@ class PooledUpstream implements Upstream {
       headersTimeout: timeouts?.head ?? 600_000,
       bodyTimeout: timeouts?.betweenChunks ?? 120_000,
       maxHeaderSize: HEADER_BYTES_MAX,
-    })
+    }
   }
 
   /** Pools with live calls stay, so their number may pass the bound while that many origins are busy. */
@@ -150,19 +150,7 @@ class PooledUpstream implements Upstream {
     const oldest = idle.sort(([, a], [, b]) => a.lastUse - b.lastUse)[0]
     if (oldest === undefined) return
     this.#pools.delete(oldest[0])
-    oldest[1].pool.close().catch(() => {})
-  }
-}
-
-class OriginPool {
-  live = 0
-  lastUse = 0
-
-  constructor(readonly pool: Pool) {}
-
-  use(count: number): void {
-    this.live++
-    this.lastUse = count
+    oldest[1].destroy().catch(() => {})
   }
 }
 
@@ -170,6 +158,7 @@ class OriginPool {
 class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   retries = 0
   sent = false
+  client: Client | null = null
   #over = false
   #answered = false
   /** Set while a request is on a socket. */
@@ -177,14 +166,14 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   #resume: (() => void) | null = null
 
   constructor(
-    readonly pool: OriginPool,
+    readonly pool: OriginClients,
     readonly request: UpstreamMessage,
     readonly handlers: UpstreamHandlers,
   ) {}
 
   dispatch(): void {
     const { path, headers, body } = this.request
-    this.pool.pool.dispatch({ method: 'POST', path, headers, body }, this)
+    this.pool.dispatch({ method: 'POST', path, headers, body }, this)
   }
 
   abort(): void {
@@ -219,12 +208,14 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   }
 
   onComplete(): void {
+    this.pool.giveBack(this)
     if (this.#over) return
     this.#finish()
     this.handlers.onEnd()
   }
 
   onError(cause: Error): void {
+    this.pool.giveBack(this)
     if (this.#over) return
     this.#abort = null
     const error = asUpstreamError(cause)
