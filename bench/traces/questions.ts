@@ -148,12 +148,11 @@ export interface Answer {
 
 let asked = 0
 
-/** The same question with a value that nobody has asked for: every trace has more than -1 tokens. */
+/** The same question as the server has never heard it: blanks around a text search mean nothing, but it is another text. */
 function neverAsked(path: string): string {
   asked += 1
-  const [own, least] = /&?min_tokens=(\d+)/.exec(path) ?? ['', '']
-  const bound = least === '' ? -asked : Number(least) - asked
-  return `${path.replace(own, '')}&min_tokens=${bound}`.replace('?&', '?')
+  const blanks = [...asked.toString(2)].map(digit => (digit === '1' ? '%09' : '%20')).join('')
+  return /[?&]q=/.test(path) ? path.replace(/([?&]q=[^&]*)/, `$1${blanks}`) : `${path}&q=${blanks}`
 }
 
 /** One question after the other, one request at a time, until there are enough or it has taken too long. */
