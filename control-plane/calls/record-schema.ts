@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { providerKind } from '../../shared/contract/common.js'
+import { ownObject, providerKind } from '../../shared/contract/common.js'
 import type { CallRecord, ChargeRecord, SpanRecord } from '../../shared/spool/record.js'
 import { MAX_REFERENCE } from '../traces/span-write.js'
 
@@ -20,11 +20,6 @@ const tokens = z.object({
   cacheWrite: tokenCount,
   output: tokenCount,
 })
-/** Taken as it is, not copied key by key: its names are the caller's. */
-const ownObject = z.custom<Record<string, unknown>>(
-  value => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'Expected object',
-)
 
 export const chargeRecord = z.object({
   requestId: uuid,

@@ -1,9 +1,7 @@
+import { isObject } from '../../shared/json/is-object.js'
 import { defaultSpanName } from '../../shared/spool/record.js'
 
 type Fields = Record<string, unknown>
-
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
  * A shipped record with everything in it that its proxy left out (proxy/spool/record-json.ts): what is null or false,
@@ -13,10 +11,10 @@ const isFields = (value: unknown): value is Fields =>
  * @param record not checked yet: what is no record comes out unchanged too.
  */
 export function wholeRecord(record: unknown): unknown {
-  if (!isFields(record) || !isFields(record.charge)) return record
+  if (!isObject(record) || !isObject(record.charge)) return record
   const charge = { ...CHARGE, ...record.charge }
   const { span } = record
-  return { ...record, charge, span: isFields(span) ? wholeSpan(span, charge) : (span ?? null) }
+  return { ...record, charge, span: isObject(span) ? wholeSpan(span, charge) : (span ?? null) }
 }
 
 const CHARGE: Fields = {
@@ -47,7 +45,7 @@ function wholeSpan(span: Fields, charge: Fields): Fields {
     errorCode: null,
     payload: null,
     ...span,
-    trace: isFields(trace) ? { ...TRACE, ...trace } : trace,
-    attributes: isFields(attributes) ? { ...known, ...attributes } : attributes,
+    trace: isObject(trace) ? { ...TRACE, ...trace } : trace,
+    attributes: isObject(attributes) ? { ...known, ...attributes } : attributes,
   }
 }

@@ -1,4 +1,5 @@
 import { dereference, type Schema } from '@cfworker/json-schema'
+import { isObject } from '../../shared/json/is-object.js'
 
 /** Why a schema cannot be used, for its author. */
 export class SchemaFault extends Error {}
@@ -8,8 +9,6 @@ const DEPTH_MAX = 32
 
 const types = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'])
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown) => typeof value === 'string'
 const isNumber = (value: unknown) => typeof value === 'number'
 const isFlag = (value: unknown) => typeof value === 'boolean'

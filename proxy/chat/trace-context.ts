@@ -1,4 +1,5 @@
 import { isUuid } from '../../shared/contract/common.js'
+import { isObject } from '../../shared/json/is-object.js'
 import type { RequestHeaders } from '../http/exchange.js'
 import type { ChatCall } from './parse.js'
 
@@ -58,8 +59,6 @@ const isText = (value: unknown): value is string => typeof value === 'string' &&
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isTextList = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every(entry => typeof entry === 'string')
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** `trace` or `span` of the body; the whole object is listed when the object itself is wrong. */
 function section(value: unknown, name: string, ignored: string[]): Section {

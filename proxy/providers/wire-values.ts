@@ -1,8 +1,9 @@
+import { isObject } from '../../shared/json/is-object.js'
+
 /** Reading values that came over the wire and may be anything. */
 export type Json = Record<string, unknown>
 
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+export { isObject }
 
 export const asObject = (value: unknown): Json => (isObject(value) ? value : {})
 

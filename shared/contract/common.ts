@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from '../json/is-object.js'
 
 /** 128 bits in UUID form. Trace ids come from clients too, and OpenTelemetry's have no version digit. */
 export const id = z.guid('Invalid uuid')
@@ -20,6 +21,9 @@ export const instant = z.string().transform((text, context) => {
   }
   return ms
 })
+/** Taken as it is, not copied key by key: its names are the caller's. */
+export const ownObject = z.custom<Record<string, unknown>>(isObject, 'Expected object')
+
 /** Money at the edge: US dollars, a number. Inside agh money is integer nano-dollars. */
 export const usd = z.number()
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { instant } from './common.js'
+import { instant, ownObject } from './common.js'
 import { endpoint, MEGABYTE } from './endpoint.js'
 import { errorType, spanKind, traceStatus } from './traces.js'
 
@@ -29,12 +29,6 @@ const text = (most: number) => z.string().min(1).max(most).superRefine(checkPlai
 /** Span references and session ids are index keys. */
 const reference = text(512)
 const label = text(1_000)
-
-/** Taken as it is, not copied key by key: its names are the caller's. */
-const ownObject = z.custom<Record<string, unknown>>(
-  value => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'Expected object',
-)
 
 /** 1e12: no span has more, and a trace's sum stays exact. */
 const tokenCount = z.number().int().min(0).max(1_000_000_000_000)

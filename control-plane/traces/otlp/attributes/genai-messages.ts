@@ -1,4 +1,4 @@
-import { isObject } from './vocabulary.js'
+import { isObject } from '../../../../shared/json/is-object.js'
 
 type Fields = Record<string, unknown>
 

@@ -1,3 +1,4 @@
+import { isObject } from '../../../../shared/json/is-object.js'
 import type { Attributes } from '../attribute-value.js'
 
 /** A name's segment: what it holds itself, and what lies under it. */
@@ -79,8 +80,7 @@ function nested(node: Node, wrappers: ReadonlySet<string>): unknown {
 }
 
 /** An object may be attribute's own value too: only those made here have no prototype, and both may be merged. */
-const isFields = (value: unknown): value is Attributes =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isFields = (value: unknown): value is Attributes => isObject(value)
 
 function assign(fields: Attributes, name: string, value: unknown): void {
   if (name !== '__proto__') fields[name] = value

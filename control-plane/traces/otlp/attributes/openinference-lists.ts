@@ -1,4 +1,5 @@
-import { isObject, parsedJson } from './vocabulary.js'
+import { isObject } from '../../../../shared/json/is-object.js'
+import { parsedJson } from './vocabulary.js'
 
 type Fields = Record<string, unknown>
 

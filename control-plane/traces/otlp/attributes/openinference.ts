@@ -1,17 +1,9 @@
 import type { SpanKind } from '../../../../shared/contract/traces.js'
+import { isObject } from '../../../../shared/json/is-object.js'
 import type { Attributes } from '../attribute-value.js'
 import { indexedList } from './indexed.js'
 import { documentsOf, messagesOf } from './openinference-lists.js'
-import {
-  type Content,
-  countAt,
-  isObject,
-  nanoAt,
-  parsedJson,
-  textAt,
-  totalOf,
-  type Vocabulary,
-} from './vocabulary.js'
+import { type Content, countAt, nanoAt, parsedJson, textAt, totalOf, type Vocabulary } from './vocabulary.js'
 
 /**
  * OpenInference (https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md), the vocabulary of

@@ -74,9 +74,6 @@ export function parsedJson(value: unknown): unknown {
   }
 }
 
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Prompt and completion add up to the total where the total itself is not given. */
 export function totalOf(
   total: number | null,
