@@ -16,7 +16,7 @@ const CRC_AT = 4
 const TIME_AT = 8
 const NEWLINE = 10
 /** UTF-16 units to UTF-8 bytes, at worst. */
-const MAX_BYTES_PER_UNIT = 3
+export const MAX_BYTES_PER_UNIT = 3
 const SCRATCH_BYTES = 256 * 1024
 
 /** Makes the frames of a spool in one reused buffer: what is returned is valid until the next call. */

@@ -1,6 +1,7 @@
 import type { CallRecord } from '../../shared/spool/record.js'
 import type { ProxyMetrics } from '../metrics.js'
 import type { Disk } from './disk.js'
+import { MAX_BYTES_PER_UNIT } from './frame.js'
 import { recordJson } from './record-json.js'
 import { MAX_RECORD_BYTES } from './segment.js'
 
@@ -11,7 +12,6 @@ export type Form = (typeof forms)[number]
 /** What gives way when the disk does not: payloads above this share of the bound, spans at the bound, charges never. */
 const PAYLOAD_SHARE = 0.8
 const FREE_CHECK_MS = 1_000
-const MAX_BYTES_PER_UNIT = 3
 
 export interface Pressure {
   /** Index into `forms` of the fullest form that may be written now. */
