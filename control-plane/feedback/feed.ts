@@ -4,6 +4,7 @@ import { withOwnPlansInSnapshot } from '../db/own-plans.js'
 import type { Sql } from '../db/sql.js'
 import { countDays, type DayMemo, fewRanges, rangesOf, sumOf } from '../traces/day-counts.js'
 import { metadataPairs, questionName, traceConditions } from '../traces/filter-queries.js'
+import type { Range } from '../traces/hour-parts.js'
 import { listVersionIds, type Page } from '../traces/list-queries.js'
 import { ALL_TIME } from '../traces/window.js'
 import { countFeedbackByDay, feedbackConditions, listFeedbackRows, type StoredFeedback } from './queries.js'
@@ -34,8 +35,7 @@ export async function pageOfFeedback(
   const feedback = { from, to, rating, source, label, has_comment }
   const name = questionName(teamId, query, { metadata, versionIds, feedback })
   return withOwnPlansInSnapshot(sql, async tx => {
-    const count = (ranges: Parameters<typeof countFeedbackByDay>[2]) =>
-      countFeedbackByDay(tx, question, ranges)
+    const count = (ranges: readonly Range[]) => countFeedbackByDay(tx, question, ranges)
     const counts = await countDays(tx, memo, { teamId, name, pieces: [ALL_TIME], count })
     const ranges = fewRanges(rangesOf(counts, ALL_TIME))
     const rows = ranges.length === 0 ? [] : await listFeedbackRows(tx, question, ranges, page)
