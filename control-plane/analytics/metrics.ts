@@ -1,6 +1,6 @@
 import type { AnalyticsGroup, Metrics } from '../../shared/contract/analytics.js'
 import { usdFromNano } from '../../shared/money/nano.js'
-import { mergeBars, percentile } from '../traces/latency.js'
+import { percentiles } from '../traces/latency.js'
 import type { GroupSums } from './queries.js'
 
 /** The metrics of all spans, those whose group key is null included (spec 2, analytics). */
@@ -12,7 +12,7 @@ export const totalsOf = (groups: readonly GroupSums[]): Metrics =>
     completionTokens: sum(groups, group => group.completionTokens),
     totalTokens: sum(groups, group => group.totalTokens),
     costNano: sum(groups, group => group.costNano),
-    bars: groups.flatMap(group => group.bars),
+    latencies: groups.flatMap(group => group.latencies),
   })
 
 /** Days in their order, other groups by most requests first; without the group that has no key. */
@@ -26,7 +26,7 @@ export function bucketsOf(
 }
 
 function metricsOf(sums: Omit<GroupSums, 'key'>): Metrics {
-  const bars = mergeBars([sums.bars])
+  const [p50 = null, p95 = null, p99 = null] = percentiles(sums.latencies, [0.5, 0.95, 0.99])
   return {
     requests: sums.requests,
     errorRate: sums.requests === 0 ? 0 : sums.errors / sums.requests,
@@ -34,7 +34,7 @@ function metricsOf(sums: Omit<GroupSums, 'key'>): Metrics {
     completionTokens: sums.completionTokens,
     totalTokens: sums.totalTokens,
     costUsd: usdFromNano(sums.costNano),
-    latencyMs: { p50: percentile(bars, 0.5), p95: percentile(bars, 0.95), p99: percentile(bars, 0.99) },
+    latencyMs: { p50, p95, p99 },
   }
 }
 

@@ -2,7 +2,7 @@ import type { AnalyticsGroup } from '../../shared/contract/analytics.js'
 import type { SpanKind } from '../../shared/contract/traces.js'
 import type { Sql } from '../db/sql.js'
 import type { HourParts, Range } from '../traces/hour-parts.js'
-import { type Bar, barsOf } from '../traces/latency.js'
+import type { FlatBars } from '../traces/latency.js'
 import type { Fragment } from '../traces/queries.js'
 import { NO_VERSION, type SpanSums } from '../traces/span-rollup.js'
 
@@ -17,7 +17,7 @@ export interface AnalyticsQuestion {
 export interface GroupSums extends SpanSums {
   /** null: spans without a model, session or prompt version. */
   key: string | null
-  bars: Bar[]
+  latencies: FlatBars
 }
 
 /**
@@ -39,12 +39,12 @@ export async function sumSpans(
 
 /** @param pieces a query of rollup rows, or of rows in their form, any number of a key. */
 async function sumPieces(sql: Sql, pieces: Fragment): Promise<GroupSums[]> {
-  const rows = await sql<(Omit<GroupSums, 'bars'> & { bars: string | null })[]>`
+  const rows = await sql<(Omit<GroupSums, 'latencies'> & { bars: string })[]>`
     with pieces (
       key, requests, errors, prompt_tokens, completion_tokens, total_tokens, cost_nano, buckets, counts, sums, latencies
     ) as materialized (${pieces}),
     bars as (
-      select key, json_agg(json_build_array(bucket, n, us)) as bars from (
+      select key, string_agg(concat_ws(',', bucket, n, us), ',') as bars from (
         select key, bucket, sum(n) as n, sum(us) as us from (
           select key, bucket, n, us from pieces, unnest(buckets, counts, sums) as h(bucket, n, us)
           union all
@@ -60,8 +60,8 @@ async function sumPieces(sql: Sql, pieces: Fragment): Promise<GroupSums[]> {
         sum(total_tokens)::double precision as total_tokens, sum(cost_nano)::double precision as cost_nano
       from pieces group by key having sum(requests) > 0
     )
-    select totals.*, bars.bars::text as bars from totals left join bars on bars.key is not distinct from totals.key`
-  return rows.map(({ bars, ...sums }) => ({ ...sums, bars: bars === null ? [] : JSON.parse(bars) }))
+    select totals.*, coalesce(bars.bars, '') as bars from totals left join bars on bars.key is not distinct from totals.key`
+  return rows.map(({ bars, ...sums }) => ({ ...sums, latencies: JSON.parse(`[${bars}]`) }))
 }
 
 const dayOf = (sql: Sql, clock: Fragment) => sql`to_char(${clock} at time zone 'UTC', 'YYYY-MM-DD')`
@@ -97,13 +97,12 @@ const isWhole = (sql: Sql, { fromMs, toMs }: Range): Fragment =>
 
 /** Sessions that lie in the window as a whole: a row each. */
 async function listWholeSessions(sql: Sql, teamId: string, range: Range): Promise<GroupSums[]> {
-  const rows = await sql<(Omit<GroupSums, 'bars'> & { latencies: number[] })[]>`
+  return sql<GroupSums[]>`
     select s.session_id as key, s.span_count::double precision as requests,
       s.error_count::double precision as errors, s.prompt_tokens::double precision,
       s.completion_tokens::double precision, s.total_tokens::double precision,
       s.total_cost_nano::double precision as cost_nano, to_json(s.latencies) as latencies
     from trace_sessions s where s.team_id = ${teamId} and ${isWhole(sql, range)}`
-  return rows.map(({ latencies, ...sums }) => ({ ...sums, bars: barsOf(latencies) }))
 }
 
 /**

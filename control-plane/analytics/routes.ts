@@ -19,18 +19,16 @@ export function registerAnalytics(app: FastifyInstance, deps: Deps): void {
       model: model === '' ? null : model,
     }
     const parts = hourParts(fromMs, toMs)
-    const { groups, all } = await withOwnPlans(deps.sql, async tx => {
-      const groups = await sumSpans(tx, question, parts)
-      return {
-        groups,
-        all: hasAll(question) ? groups : await sumSpans(tx, { ...question, groupBy: 'day' }, parts),
-      }
-    })
+    const sums = (asked: AnalyticsQuestion) => withOwnPlans(deps.sql, tx => sumSpans(tx, asked, parts))
+    const [groups, all] = await Promise.all([
+      sums(question),
+      hasAll(question) ? null : sums({ ...question, groupBy: 'day' }),
+    ])
     return {
       from: new Date(fromMs).toISOString(),
       to: new Date(toMs).toISOString(),
       groupBy: query.group_by,
-      totals: totalsOf(all),
+      totals: totalsOf(all ?? groups),
       buckets: bucketsOf(groups, query.group_by),
     }
   })

@@ -1,4 +1,4 @@
-import { type Bar, barsOf, flatBars } from '../traces/latency.js'
+import { addedUp } from '../traces/latency.js'
 import type { TraceState } from '../traces/trace-facets.js'
 
 /** What a change of traces changes in one session's row. */
@@ -23,7 +23,7 @@ export interface SessionDelta {
 
 type InSession = TraceState & { sessionId: string }
 /** `isLonger`: a trace's last span starts later than before, which may be all that a replaced span changes. */
-type Changed = Omit<SessionDelta, 'latencies'> & { bars: Bar[]; isLonger: boolean }
+type Changed = SessionDelta & { isLonger: boolean }
 
 /** The difference between traces as they were and as they are. */
 export function sessionDeltas(before: readonly TraceState[], after: readonly TraceState[]): SessionDelta[] {
@@ -44,8 +44,8 @@ export function sessionDeltas(before: readonly TraceState[], after: readonly Tra
     delta.isLonger ||= is !== undefined && is.lastStartedAtMs > state.lastStartedAtMs
   }
   for (const state of after) if (isInSession(state)) add(state, 1)
-  return [...deltas.values()].flatMap(({ bars, isLonger, ...sums }) => {
-    const delta = { ...sums, latencies: flatBars(bars) }
+  return [...deltas.values()].flatMap(({ isLonger, ...sums }) => {
+    const delta = { ...sums, latencies: addedUp(sums.latencies) }
     return isLonger || changesAnything(delta) ? [delta] : []
   })
 }
@@ -69,7 +69,7 @@ const noChange = ({ teamId, sessionId, startedAtMs, lastStartedAtMs }: InSession
   promptTokens: 0,
   completionTokens: 0,
   totalTokens: 0,
-  bars: [],
+  latencies: [],
   firstAtMs: startedAtMs,
   lastAtMs: startedAtMs,
   lastStartedAtMs,
@@ -85,7 +85,10 @@ function addTrace(delta: Changed, state: InSession, by: 1 | -1): void {
   delta.promptTokens += by * state.promptTokens
   delta.completionTokens += by * state.completionTokens
   delta.totalTokens += by * state.totalTokens
-  for (const [bucket, count, us] of barsOf(state.latencies)) delta.bars.push([bucket, by * count, by * us])
+  const { latencies } = state
+  for (let i = 0; i < latencies.length; i += 3) {
+    delta.latencies.push(latencies[i]!, by * latencies[i + 1]!, by * latencies[i + 2]!)
+  }
   delta.firstAtMs = Math.min(delta.firstAtMs, state.startedAtMs)
   delta.lastAtMs = Math.max(delta.lastAtMs, state.startedAtMs)
   delta.lastStartedAtMs = Math.max(delta.lastStartedAtMs, state.lastStartedAtMs)

@@ -19,48 +19,60 @@ export const microseconds = (durationMs: number): number => Math.max(0, Math.rou
 /** The same as `latency_bucket` in the migration. */
 export const bucketOf = (us: number): number => (us <= 0 ? 0 : 1 + Math.floor(Math.log(us) / Math.log(BASE)))
 
-/** A bucket, its spans and the sum of their durations in microseconds. */
-export type Bar = readonly [bucket: number, count: number, sumUs: number]
+/**
+ * A histogram in one array: bucket, its spans and the sum of their durations in microseconds, after each other. A bucket
+ * may come more than once, and a bar may be taken off again.
+ */
+export type FlatBars = readonly number[]
 
-/** Bars that are written one after the other, as a trace and a session keep them. */
-export const barsOf = (flat: readonly number[]): Bar[] =>
-  Array.from({ length: flat.length / 3 }, (_, n) => [flat[3 * n]!, flat[3 * n + 1]!, flat[3 * n + 2]!])
+/** No duration that a bigint of microseconds holds is in a higher bucket than 896. */
+const BUCKETS = 1_024
+/** Spans and microseconds by bucket while a histogram is added up; empty between calls. */
+const counts = new Float64Array(BUCKETS)
+const sums = new Float64Array(BUCKETS)
 
-/** The reverse: bars added up, by ascending bucket; what adds up to nothing is left out. */
-export const flatBars = (bars: readonly Bar[]): number[] =>
-  mergeBars([bars]).flatMap(bar => (bar[1] === 0 && bar[2] === 0 ? [] : bar))
-
-/** Adds histograms up. @returns bars by ascending bucket. */
-export function mergeBars(histograms: Iterable<readonly Bar[]>): Bar[] {
-  const merged = new Map<number, [number, number]>()
-  for (const bars of histograms) {
-    for (const [bucket, count, sumUs] of bars) {
-      const held = merged.get(bucket)
-      if (held === undefined) merged.set(bucket, [count, sumUs])
-      else {
-        held[0] += count
-        held[1] += sumUs
-      }
-    }
+/** Adds a histogram up and shows each bucket that holds anything to `see`, in ascending order. */
+function addUp(bars: FlatBars, see: (bucket: number, count: number, sumUs: number) => void): void {
+  let [lowest, highest] = [BUCKETS, -1]
+  for (let i = 0; i < bars.length; i += 3) {
+    const bucket = bars[i]!
+    counts[bucket] = counts[bucket]! + bars[i + 1]!
+    sums[bucket] = sums[bucket]! + bars[i + 2]!
+    if (bucket < lowest) lowest = bucket
+    if (bucket > highest) highest = bucket
   }
-  return [...merged]
-    .map(([bucket, [count, sumUs]]): Bar => [bucket, count, sumUs])
-    .sort((a, b) => a[0] - b[0])
+  for (let bucket = lowest; bucket <= highest; bucket++) {
+    if (counts[bucket] !== 0 || sums[bucket] !== 0) see(bucket, counts[bucket]!, sums[bucket]!)
+    counts[bucket] = 0
+    sums[bucket] = 0
+  }
+}
+
+/** The same histogram, each bucket once, ascending; what adds up to nothing is left out. */
+export function addedUp(bars: FlatBars): number[] {
+  const merged: number[] = []
+  addUp(bars, (...bar) => merged.push(...bar))
+  return merged
 }
 
 /**
- * The duration that a share of the spans took at most, by nearest rank: the mean of the bucket in which that span is,
- * so within 5 % of it, and exact where its bucket holds equal durations.
+ * The durations that some shares of the spans took at most, by nearest rank: each the mean of the bucket in which that
+ * span is, so within 5 % of it, and exact where its bucket holds equal durations.
  *
- * @param bars by ascending bucket. @returns milliseconds; null without a span.
+ * @returns milliseconds; null without a span.
  */
-export function percentile(bars: readonly Bar[], share: number): number | null {
-  const filled = bars.filter(([, count]) => count > 0)
-  const total = filled.reduce((sum, [, count]) => sum + count, 0)
-  let rank = Math.max(1, Math.ceil(share * total))
-  for (const [, count, sumUs] of filled) {
-    rank -= count
-    if (rank <= 0) return Math.round(sumUs / count) / 1000
-  }
-  return null
+export function percentiles(bars: FlatBars, shares: readonly number[]): (number | null)[] {
+  const filled: { means: number[]; spansUpTo: number[] } = { means: [], spansUpTo: [] }
+  let total = 0
+  addUp(bars, (_, count, sumUs) => {
+    if (count <= 0) return
+    total += count
+    filled.means.push(sumUs / count)
+    filled.spansUpTo.push(total)
+  })
+  return shares.map(share => {
+    const rank = Math.max(1, Math.ceil(share * total))
+    const mean = filled.means[filled.spansUpTo.findIndex(spans => spans >= rank)]
+    return mean === undefined ? null : Math.round(mean) / 1000
+  })
 }

@@ -1,4 +1,4 @@
-import { type Bar, bucketOf, flatBars, microseconds } from './latency.js'
+import { addedUp, bucketOf, microseconds } from './latency.js'
 import type { SpanWrite, TraceClaim } from './span-write.js'
 import { type TraceState, termsOf } from './trace-facets.js'
 
@@ -78,7 +78,7 @@ export function traceDelta(
     metadataAtMs: lastDescribed ? saidAtMs(lastDescribed) : null,
     startedAtMs: Math.round(first.startTimeMs),
     lastStartedAtMs: Math.round(claims.at(-1)!.startTimeMs),
-    latencies: flatBars(ordered.flatMap(barOf)),
+    latencies: addedUp(ordered.flatMap(barOf)),
     endedAtMs: ends.length === 0 ? null : Math.round(ends.reduce((a, b) => Math.max(a, b))),
     spanCount: ordered.length,
     errorCount: count(ordered, span => span.status === 'error'),
@@ -142,10 +142,10 @@ const valuesOf = (spans: readonly SpanWrite[]) => ({
   promptVersionIds: distinct(spans.flatMap(span => span.promptVersionId ?? [])),
 })
 
-function barOf({ startTimeMs, endTimeMs }: SpanWrite): Bar[] {
+function barOf({ startTimeMs, endTimeMs }: SpanWrite): number[] {
   if (endTimeMs === null) return []
   const us = microseconds(endTimeMs - startTimeMs)
-  return [[bucketOf(us), 1, us]]
+  return [bucketOf(us), 1, us]
 }
 
 const saidAtMs = ({ trace, startTimeMs }: SpanWrite): number => trace.saidAtMs ?? startTimeMs
