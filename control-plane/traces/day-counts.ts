@@ -4,28 +4,36 @@ import { type DayVersion, listDayVersions } from './change-queries.js'
 import type { Range } from './hour-parts.js'
 
 const DAY_MS = 86_400_000
-/** Days of questions: some 4 MB. */
-const MOST_DAYS = 20_000
+/** Days of questions, or twice as many keys: some 4 MB. */
+const MOST_REMEMBERED = 20_000
 /** A statement with more of them takes longer to plan than what they leave out takes to read. */
 const MOST_RANGES = 30
+
+/** Where a trace is stored in its team's. */
+export interface TracePlace {
+  receivedAtMs: number
+  id: string
+}
 
 /** How many match of those whose trace was received on a UTC day. */
 export interface DayCount {
   dayMs: number
   count: number
+  /** The newest of them, newest first, where they were dear to find; as many as a page mostly has. */
+  newest?: readonly TracePlace[] | undefined
 }
 
 /** What was counted of a whole day when that had a version. */
-interface Remembered {
+interface Remembered extends Omit<DayCount, 'dayMs'> {
   version: string
-  count: number
   /** Whether it is all of them; otherwise there are as many at least. */
   isWhole: boolean
 }
 export type DayMemo = RecentMap<Remembered>
 
 /** Of one process; another one remembers for itself. */
-export const createDayMemo = (): DayMemo => createRecentMap<Remembered>(MOST_DAYS)
+export const createDayMemo = (): DayMemo =>
+  createRecentMap<Remembered>(MOST_REMEMBERED, ({ newest = [] }) => 1 + newest.length / 2)
 
 export interface Counting {
   teamId: string
@@ -35,6 +43,8 @@ export interface Counting {
   pieces: readonly Range[]
   /** Of some ranges, newest day first, days without any left out; it stops when there are `most`. */
   count(ranges: readonly Range[], most: number): Promise<DayCount[]>
+  /** More of them nobody wants to know of. Default: all. */
+  most?: number
 }
 
 /**
@@ -47,8 +57,7 @@ export interface Counting {
 export async function countDays(
   tx: Sql,
   memo: DayMemo,
-  { teamId, name, pieces, count }: Counting,
-  most = Number.POSITIVE_INFINITY,
+  { teamId, name, pieces, count, most = Number.POSITIVE_INFINITY }: Counting,
 ): Promise<DayCount[]> {
   const window = { fromMs: pieces.at(-1)!.fromMs, toMs: pieces[0]!.toMs }
   const versions = name === null ? null : await listDayVersions(tx, teamId, wholeDays(window))
@@ -73,22 +82,46 @@ export async function countDays(
 
 export const sumOf = (counts: readonly DayCount[]) => counts.reduce((sum, { count }) => sum + count, 0)
 
-/** Where the rows of a page are, given what matches by day: the days' ranges, and which of their rows it begins with. */
-export function placeOf(
+/** What a page shows of a day. */
+export interface DaySlice {
+  day: DayCount
+  skip: number
+  take: number
+}
+
+/** On which days the rows of a page are, given what matches by day. Only of the first may there be rows to skip. */
+export function slicesOf(
   counts: readonly DayCount[],
-  window: Range,
   { limit, offset }: { limit: number; offset: number },
-): { ranges: Range[]; offset: number } {
+): DaySlice[] {
+  const slices: DaySlice[] = []
   let before = 0
-  let skipped = 0
-  const days: DayCount[] = []
   for (const day of counts) {
-    if (before >= offset + limit) break
+    const skip = Math.max(0, offset - before)
+    const take = Math.min(day.count, offset + limit - before) - skip
+    if (take > 0) slices.push({ day, skip, take })
     before += day.count
-    if (before <= offset) skipped = before
-    else days.push(day)
   }
-  return { ranges: fewRanges(rangesOf(days, window)), offset: offset - skipped }
+  return slices
+}
+
+/**
+ * Slices whose rows are known by their keys, and those that have to be looked for, with the ranges where. One range around
+ * many days has some in it that need not be looked for: they are then, to be in their places among the others.
+ */
+export function parted(
+  slices: readonly DaySlice[],
+  window: Range,
+): { known: DaySlice[]; sought: DaySlice[]; ranges: Range[] } {
+  const lacking = slices.filter(({ day, skip, take }) => (day.newest ?? []).length < skip + take)
+  const ranges = fewRanges(
+    rangesOf(
+      lacking.map(slice => slice.day),
+      window,
+    ),
+  )
+  const isSought = (slice: DaySlice) => lacking.includes(slice) || isWithin(ranges, slice.day)
+  return { known: slices.filter(slice => !isSought(slice)), sought: slices.filter(isSought), ranges }
 }
 
 /** The parts of a window that lie in some days. */
@@ -100,6 +133,7 @@ export const rangesOf = (days: readonly { dayMs: number }[], window: Range): Ran
 
 /** The same ranges, neighbours joined; one around them all where they are many. */
 export function fewRanges(ranges: readonly Range[]): Range[] {
+  if (ranges.length === 0) return []
   const joined: Range[] = []
   for (const range of [...ranges].sort((a, b) => a.fromMs - b.fromMs)) {
     const last = joined.at(-1)
@@ -137,7 +171,7 @@ function recall(memo: DayMemo, name: string, piece: Range, days: readonly DayVer
     if (left <= 0) break
     const held = memo.get(keyOf(name, dayMs))
     if (held?.version === version && (held.isWhole || held.count >= left)) {
-      known.push({ dayMs, count: held.count })
+      known.push({ dayMs, count: held.count, newest: held.newest })
       left -= held.count
     } else unknown.push({ fromMs: dayMs, toMs: dayMs + DAY_MS })
   }
@@ -155,10 +189,14 @@ function remember(
   counted: readonly DayCount[],
   hasAll: boolean,
 ): void {
-  const counts = new Map(counted.map(({ dayMs, count }) => [dayMs, count]))
+  const counts = new Map(counted.map(({ dayMs, ...day }) => [dayMs, day]))
   const oldest = hasAll ? Number.NEGATIVE_INFINITY : counted.at(-1)!.dayMs
   for (const { dayMs, version } of days) {
     if (dayMs < oldest) continue
-    memo.set(keyOf(name, dayMs), { version, count: counts.get(dayMs) ?? 0, isWhole: dayMs !== oldest })
+    memo.set(keyOf(name, dayMs), {
+      version,
+      isWhole: dayMs !== oldest,
+      ...(counts.get(dayMs) ?? { count: 0 }),
+    })
   }
 }

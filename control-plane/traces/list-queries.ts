@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.js'
+import type { TracePlace } from './day-counts.js'
 import { receivedWithin, type TraceKeys } from './filter-queries.js'
 import type { Range } from './hour-parts.js'
 import { type Fragment, type StoredTrace, traceColumns } from './queries.js'
@@ -30,8 +31,7 @@ export async function listTraceRows(
   page: Page,
 ): Promise<StoredTrace[]> {
   const keys = sql`t.team_id, t.received_at, t.started_at, t.id`
-  // Traces of one write share a receipt time; among them the one that started last is the newest.
-  const latest = sql`t.started_at desc, t.id desc`
+  const latest = latestFirst(sql)
   const { source, receivedAt } = matchingTraces(sql, question, ranges, sql`, ${latest}`)
   return sql<StoredTrace[]>`
     select ${traceColumns(sql)} from (
@@ -39,6 +39,25 @@ export async function listTraceRows(
     ) page
     join traces t using (team_id, received_at, started_at, id)
     order by t.received_at desc, ${latest}`
+}
+
+/** Traces of one write share a receipt time; among them the one that started last is the newest. */
+export const latestFirst = (sql: Sql): Fragment => sql`t.started_at desc, t.id desc`
+
+/** Traces of a team by their keys, newest first. */
+export async function listTraceRowsAt(
+  sql: Sql,
+  teamId: string,
+  places: readonly TracePlace[],
+): Promise<StoredTrace[]> {
+  return sql<StoredTrace[]>`
+    select ${traceColumns(sql)}
+    from json_to_recordset(${JSON.stringify(places)}::text::json) as r("receivedAtMs" double precision, id uuid)
+    cross join lateral (
+      select * from traces t
+      where t.team_id = ${teamId} and t.received_at = to_timestamp(r."receivedAtMs" / 1000) and t.id = r.id offset 0
+    ) t
+    order by t.received_at desc, ${latestFirst(sql)}`
 }
 
 interface Traces {

@@ -3,8 +3,16 @@ import { unavailable } from '../../shared/errors/app-error.js'
 import { withOwnPlans, withOwnPlansInSnapshot } from '../db/own-plans.js'
 import type { Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
-import { countByFacets, countTracesByDay } from './count-queries.js'
-import { countDays, type DayMemo, placeOf, sumOf } from './day-counts.js'
+import { countByFacets, countTracesByDay, searchTracesByDay } from './count-queries.js'
+import {
+  type Counting,
+  countDays,
+  type DayMemo,
+  type DaySlice,
+  parted,
+  slicesOf,
+  sumOf,
+} from './day-counts.js'
 import {
   facetsOf,
   isAmong,
@@ -14,7 +22,13 @@ import {
   rowConditions,
 } from './filter-queries.js'
 import { hourParts, type Range } from './hour-parts.js'
-import { listTraceRows, listVersionIds, type Page, type TraceQuestion } from './list-queries.js'
+import {
+  listTraceRows,
+  listTraceRowsAt,
+  listVersionIds,
+  type Page,
+  type TraceQuestion,
+} from './list-queries.js'
 import type { StoredTrace } from './queries.js'
 import { textSearch } from './search-queries.js'
 import { windowBounds } from './window.js'
@@ -78,8 +92,8 @@ interface Asked {
 }
 
 /**
- * What has been counted tells on which days the page is. With a text search 10,000 stands for that many or more: counted
- * piece by piece from the end of the window, until there is nothing more to know.
+ * What has been counted tells on which days the page is, and of a text search mostly what is on it. Of a search 10,000
+ * stands for that many or more: counted piece by piece from the end of the window, until there is nothing more to know.
  *
  * @throws AppError UNAVAILABLE when it takes too long: a text of one or two letters that hardly any of a large team's
  *   traces holds.
@@ -90,19 +104,36 @@ async function countedPage(
   { limit, offset }: Page,
 ): Promise<TracePage> {
   const startedAt = performance.now()
-  const count = (ranges: readonly Range[], most: number) => {
-    if (performance.now() - startedAt <= PATIENCE_MS) return countTracesByDay(tx, question, ranges, most)
+  const search = (ranges: readonly Range[], most: number) => {
+    if (performance.now() - startedAt <= PATIENCE_MS) return searchTracesByDay(tx, question, ranges, most)
     throw unavailable('The search takes too long. Give a longer text or a shorter window.', 2)
   }
-  const [pieces, most] =
-    question.search === null ? [[window], Number.POSITIVE_INFINITY] : [piecesOf(window, nowMs), MOST_MATCHES]
-  const counts = await countDays(tx, memo, { teamId: question.teamId, name, pieces, count }, most)
-  const total = Math.min(sumOf(counts), most)
-  const shown = Math.min(limit, total - offset)
-  if (shown <= 0) return { rows: [], total }
-  const place = placeOf(counts, window, { limit: shown, offset })
-  const rows = await listTraceRows(tx, question, place.ranges, { limit: shown, offset: place.offset })
-  return { rows, total }
+  const { teamId } = question
+  const counting: Counting =
+    question.search === null
+      ? { teamId, name, pieces: [window], count: ranges => countTracesByDay(tx, question, ranges) }
+      : { teamId, name, pieces: piecesOf(window, nowMs), count: search, most: MOST_MATCHES }
+  const counts = await countDays(tx, memo, counting)
+  const total = Math.min(sumOf(counts), counting.most ?? Number.POSITIVE_INFINITY)
+  const slices = slicesOf(counts, { limit: Math.min(limit, total - offset), offset })
+  return { rows: await listSlices(tx, question, slices, window), total }
+}
+
+/** The rows of a page: those whose keys are known by their keys, the others by looking for them on their days. */
+async function listSlices(
+  tx: Sql,
+  question: TraceQuestion,
+  slices: readonly DaySlice[],
+  window: Range,
+): Promise<StoredTrace[]> {
+  const { known, sought, ranges } = parted(slices, window)
+  const places = known.flatMap(({ day, skip, take }) => day.newest?.slice(skip, skip + take) ?? [])
+  const rest = { limit: sought.reduce((sum, { take }) => sum + take, 0), offset: sought[0]?.skip ?? 0 }
+  const rows = [
+    ...(places.length === 0 ? [] : await listTraceRowsAt(tx, question.teamId, places)),
+    ...(rest.limit === 0 ? [] : await listTraceRows(tx, question, ranges, rest)),
+  ]
+  return rows.sort((a, b) => b.receivedAt.getTime() - a.receivedAt.getTime())
 }
 
 /** The window in pieces, the newest first, cut where days begin. */
