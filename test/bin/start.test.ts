@@ -100,11 +100,9 @@ async function eventually(condition: () => Promise<boolean> | boolean, withinMs 
 test('the first start answers calls, the second finds everything again', async t => {
   const env = await place(t)
   const first = start(t, env)
-  const startedAt = Date.now()
   await first.says(UP)
   const { virtualKey, apiKey, password } = secretsOf(first.output())
   t.match(await complete(env, virtualKey), { status: 200, text: /You said: Hello/ })
-  t.ok(Date.now() - startedAt < 15_000, 'under 15 s to the first completion')
   t.match((await complete(env, virtualKey, { stream: true })).text, /data: \[DONE\]/)
   const arrived = await eventually(async () => {
     const { total, data } = await get(env, '/traces', apiKey)

@@ -149,12 +149,11 @@ for (const engine of ['uwebsockets', 'node'] as const) {
   t.test(`${engine}: an answer's first piece does not wait for its last`, async t => {
     const { url } = await upstream(t, (_, res) => {
       res.write('first')
-      setTimeout(() => res.end('last'), 300)
+      t.teardown(() => res.end('last'))
     })
     const server = await proxy(t, url)
-    const started = Date.now()
-    await sendRaw(server.port, [getRequest('/')], { until: /first/, waitMs: 2_000 })
-    t.ok(Date.now() - started < 250)
+    const { text } = await sendRaw(server.port, [getRequest('/')], { until: /first/, waitMs: 5_000 })
+    t.match(text, /first/)
   })
 
   t.test(`${engine}: a client that does not read holds the control plane back`, async t => {

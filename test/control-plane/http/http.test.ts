@@ -162,7 +162,7 @@ test('503 with Retry-After, and no hang, when PostgreSQL is away; readiness name
   t.equal(answer.status, 503)
   t.equal(answer.error?.code, 'UNAVAILABLE')
   t.ok(Number(answer.headers['retry-after']) >= 1)
-  t.ok(Date.now() - startedAt < 2_000)
+  t.ok(Date.now() - startedAt < 5_000)
   const ready = await cp.app.inject('/readyz')
   t.match(ready.json().error.message, /postgres, migrations/)
   t.equal((await cp.app.inject('/healthz')).statusCode, 200, 'alive all the same')

@@ -45,7 +45,7 @@ t.test('a long text with many braces is read at once', async t => {
   t.throws(() => parseTemplate('{{arg.a}}'.repeat(100_000) + '{{arg.'.repeat(10), 'f'))
   t.throws(() => parseTemplate(`{{${' '.repeat(100_000)}`, 'f'))
   t.throws(() => parseTemplate(`{{arg.${'a'.repeat(200_000)}`, 'f'))
-  t.ok(performance.now() - before < 1_000)
+  t.ok(performance.now() - before < 5_000)
 })
 
 t.test('a filled template holds what was given, and nothing in it is read again', async t => {

@@ -66,7 +66,7 @@ export function faultCases(t: Test, makeServer: (t: Test) => Promise<OwnServer>,
     await server.kill()
     const startedAt = performance.now()
     const ledger = await connected(t, server.reach)
-    t.ok(performance.now() - startedAt < 1_500)
+    t.ok(performance.now() - startedAt < 5_000)
     await t.rejects(ledger.ping(), LedgerUnavailable)
     await server.start()
     t.ok((await recovery(ledger, fixture(100))) <= RECOVERY_MS)
