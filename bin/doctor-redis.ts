@@ -1,7 +1,8 @@
 /** The doctor's checks of Redis: reachable, new enough, and set up to keep counters. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { type Finding, good, note, problem, reasonOf, withoutCredentials } from './finding.js'
+import { withoutCredentials } from '../shared/config/without-credentials.js'
+import { type Finding, good, note, problem, reasonOf } from './finding.js'
 
 const OLDEST = [6, 2] as const
 const PATIENCE_MS = 3_000

@@ -19,6 +19,3 @@ export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return text.split('\n')[0] ?? text
 }
-
-/** A URL, or several of a cluster, that may be printed. To the last @: a password may hold one unescaped. */
-export const withoutCredentials = (url: string): string => url.replace(/\/\/[^,\s]*@/g, '//***@')

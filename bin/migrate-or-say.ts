@@ -1,7 +1,8 @@
 import { migrate } from '../control-plane/db/migrate.js'
 import { SchemaError } from '../control-plane/db/migrations.js'
 import { ConfigError } from '../shared/config/environment.js'
-import { reasonOf, withoutCredentials } from './finding.js'
+import { withoutCredentials } from '../shared/config/without-credentials.js'
+import { reasonOf } from './finding.js'
 
 /**
  * Migrates. @returns the names of what was applied.

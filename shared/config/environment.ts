@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type AllowedHost, allowedHost } from '../network/allowed-hosts.js'
+import { withoutCredentials } from './without-credentials.js'
 
 /** A start-up error that is one line for the person at the terminal, without a stack. */
 export class ConfigError extends Error {
@@ -38,8 +39,7 @@ export function readEnvironment<S extends z.ZodObject>(
 
 function masked(name: string, value: string): string {
   if (/SECRET|TOKEN|PASSWORD|_KEY$/.test(name)) return `${value.length} characters`
-  // To the last @: a password may hold one, or a slash, unescaped.
-  return value.replace(/\/\/.*@/, '//***@')
+  return name.endsWith('_URL') || value.includes('://') ? withoutCredentials(value) : value
 }
 
 const portNumber = z.coerce.number().int().min(0).max(65535)
