@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import * as contract from '../../shared/contract/auth.js'
-import { isUuid } from '../../shared/contract/common.js'
 import { notFound } from '../../shared/errors/app-error.js'
 import { signedInSession } from '../access/credentials.js'
 import type { Principal } from '../access/principal.js'
@@ -37,9 +36,9 @@ export function registerAuth(app: FastifyInstance, deps: Deps): void {
   route(app, deps, contract.getMe, ({ principal }) => whoAmI(deps, principal))
 
   route(app, deps, contract.switchTeam, async ({ principal, body }) => {
-    const { teamId } = body
+    const teamId = body.teamId.toLowerCase()
     const teams = await listTeamsOfUser(deps.sql, principal.userId ?? '')
-    const target = isUuid(teamId) ? teams.find(team => team.id === teamId) : undefined
+    const target = teams.find(team => team.id === teamId)
     if (target === undefined) throw notFound('Team')
     if (target.id === principal.teamId) return whoAmI(deps, principal)
     // Proxies know the session as one of the team that is left; its epoch moves, so they look the session up again.

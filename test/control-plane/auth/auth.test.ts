@@ -200,6 +200,13 @@ test('switching the team makes the session act in it, with the cookie that it ha
   t.equal((await cp.call(getMe, { as: first.owner.session })).body.team.id, first.teamId)
 })
 
+test('the team to switch to may be named in upper case', async t => {
+  const cp = await startControlPlane(t)
+  const { owner, teamId } = await team(cp)
+  const answer = await cp.call(switchTeam, { as: owner.session, body: { teamId: teamId.toUpperCase() } })
+  t.equal(answer.body.team?.id, teamId)
+})
+
 test('404: switching to a team that one is not in, or that does not exist', async t => {
   const cp = await startControlPlane(t)
   const [mine, foreign] = [await team(cp), await team(cp)]
