@@ -10,7 +10,7 @@ export const createApiKey = endpoint({
   summary: 'Create an API key; the full key is in this answer alone. A team-scoped one needs owner or admin.',
   group,
   access: 'person',
-  body: z.object({ name: z.string().min(1).max(200), teamScoped: z.boolean().optional() }),
+  body: z.object({ name: z.string().trim().min(1).max(200), teamScoped: z.boolean().optional() }),
   status: 201,
   response: z.object({
     id,

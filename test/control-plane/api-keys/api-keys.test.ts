@@ -31,10 +31,12 @@ test('201: the full key is in the answer of create alone, and only its hash is s
   t.match((await cp.call(getMe, { as: { key } })).body, { user: { id: mine.editor.userId }, via: 'api_key' })
 })
 
-test('400: a key needs a name', async t => {
+test('400: a key needs a name, and blanks are none', async t => {
   const { cp, mine } = await seeded(t)
   const answer = await cp.call(createApiKey, { as: mine.owner.session, body: {} as { name: string } })
   t.same(answer.error, { code: 'VALIDATION_ERROR', message: 'Required' })
+  const blank = await cp.call(createApiKey, { as: mine.owner.session, body: { name: '  ' } })
+  t.same(blank.error, { code: 'VALIDATION_ERROR', message: 'String must contain at least 1 character(s)' })
 })
 
 test('a viewer makes personal keys; a team-scoped key needs owner or admin', async t => {
