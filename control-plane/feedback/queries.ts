@@ -6,7 +6,7 @@ import type { DayCount } from '../traces/day-counts.js'
 import { receivedWithin } from '../traces/filter-queries.js'
 import type { Range } from '../traces/hour-parts.js'
 import type { Page } from '../traces/list-queries.js'
-import type { TraceKey } from '../traces/partition-queries.js'
+import { recordsOf, type TraceKey } from '../traces/partition-queries.js'
 import type { Fragment } from '../traces/queries.js'
 
 export interface StoredFeedback {
@@ -161,11 +161,10 @@ export async function countFeedbackByDay(
 
 /** Retention: feedback goes with its traces. Their ids are freed before, so that none can be added meanwhile. */
 export async function deleteFeedbackOf(sql: Sql, traces: readonly TraceKey[]): Promise<void> {
-  const keys = traces.map(({ teamId, id }) => ({ teamId, id }))
   await sql`
     with deleted as (
-      delete from feedback f
-      using json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, id uuid)
-      where f.team_id = r."teamId" and f.trace_id = r.id returning f.team_id, f.trace_received_at
+      delete from feedback f using ${recordsOf(sql, traces)}
+      where f.team_id = r."teamId" and f.trace_id = r.id and f.trace_received_at = r."receivedAt"
+      returning f.team_id, f.trace_received_at
     ) ${insertChanges(sql, sql`select * from deleted`)}`
 }

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.js'
 import type { Range } from './hour-parts.js'
-import type { TraceKey } from './partition-queries.js'
+import { recordsOf, type TraceKey } from './partition-queries.js'
 import type { Fragment } from './queries.js'
 import { CHANGE } from './trace-facets.js'
 
@@ -16,10 +16,8 @@ export const insertChanges = (tx: Sql, touched: Fragment): Fragment => tx`
 
 /** The same in the transaction that does them. */
 export async function tellChanges(tx: Sql, traces: readonly TraceKey[]): Promise<void> {
-  const keys = traces.map(({ teamId, receivedAt }) => ({ teamId, receivedAt }))
   const touched = tx`
-    select r."teamId" as team_id, r."receivedAt" as trace_received_at
-    from json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, "receivedAt" timestamptz)`
+    select r."teamId" as team_id, r."receivedAt" as trace_received_at from ${recordsOf(tx, traces)}`
   await tx`${insertChanges(tx, touched)}`
 }
 

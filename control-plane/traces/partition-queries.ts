@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.js'
 import { rolledColumns } from './ingest-queries.js'
+import type { Fragment } from './queries.js'
 import type { RolledSpan, SpanChange } from './span-rollup.js'
 import type { TraceState } from './trace-facets.js'
 import { stateColumns } from './trace-row-queries.js'
@@ -47,6 +48,13 @@ export interface TraceKey {
   id: string
 }
 
+/** Traces as records `r`. An id alone is not enough: a trace that began anew under it is another one. */
+export function recordsOf(sql: Sql, traces: readonly TraceKey[]): Fragment {
+  const keys = traces.map(({ teamId, receivedAt, id }) => ({ teamId, receivedAt, id }))
+  return sql`
+    json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, "receivedAt" timestamptz, id uuid)`
+}
+
 /** The next traces of a week after a key, in key order. */
 export async function listTracesOfWeek(
   sql: Sql,
@@ -75,11 +83,12 @@ export async function listExpiredTraces(
     order by received_at limit ${limit}`
 }
 
-/** Frees the ids: a late span of such a trace starts a new one. */
-export async function deleteTraceOwners(tx: Sql, ids: readonly string[]): Promise<void> {
+/** Frees the ids: a late span of such a trace starts a new one, whose id stays when this is repeated. */
+export async function deleteTraceOwners(tx: Sql, traces: readonly TraceKey[]): Promise<void> {
   await tx`
     delete from trace_owners where id in (
-      select id from trace_owners where id = any(${ids as string[]}::uuid[]) order by id for update)`
+      select o.id from trace_owners o join ${recordsOf(tx, traces)} on o.id = r.id and o.received_at = r."receivedAt"
+      order by o.id for update of o)`
 }
 
 /** Deletes up to `limit` spans of some of a team's traces. @returns them, as the sums know them. */
@@ -120,10 +129,9 @@ export async function deleteTraces(
 
 /** Scores go with their traces. */
 export async function deleteScoresOf(tx: Sql, traces: readonly TraceKey[]): Promise<void> {
-  const keys = traces.map(({ teamId, id }) => ({ teamId, id }))
   await tx`
-    delete from trace_scores c using json_to_recordset(${JSON.stringify(keys)}::text::json) as r("teamId" uuid, id uuid)
-    where c.team_id = r."teamId" and c.trace_id = r.id`
+    delete from trace_scores c using ${recordsOf(tx, traces)}
+    where c.team_id = r."teamId" and c.trace_id = r.id and c.trace_received_at = r."receivedAt"`
 }
 
 /** The times name the partitions that a statement has to open, and the part of the key that it has to read. */

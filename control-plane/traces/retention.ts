@@ -112,10 +112,7 @@ async function forgetSessions(sql: Sql, week: string): Promise<void> {
 
 /** Once an id is free nobody can add feedback to its trace; what there is goes then, and so do scores. */
 async function freeTraces(sql: Sql, traces: readonly TraceKey[]): Promise<void> {
-  await deleteTraceOwners(
-    sql,
-    traces.map(trace => trace.id),
-  )
+  await deleteTraceOwners(sql, traces)
   await deleteFeedbackOf(sql, traces)
   await deleteScoresOf(sql, traces)
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createPartitionsAhead } from '../../../control-plane/traces/partitions.js'
 import { deleteExpiredTraces } from '../../../control-plane/traces/retention.js'
+import { createFeedback } from '../../../shared/contract/feedback.js'
 import { readTrace } from '../../../shared/contract/traces.js'
 import { callRecord, ship } from '../../support/call-records.js'
 import { type ControlPlane, startControlPlane } from '../../support/control-plane.js'
@@ -129,6 +130,26 @@ t.test('a week that no team keeps is dropped whole, ids included; charges stay',
     1,
     'the id can be used anew',
   )
+})
+
+t.test('retention that died half-way spares what began anew under the ids that it had freed', async t => {
+  const { cp, clock } = await atClock(t, monday)
+  const { teamId, owner } = await team(cp)
+  await team(cp)
+  await cp.deps.sql`update teams set retention_days = 7 where id = ${teamId}`
+  const id = randomUUID()
+  await ship(cp, [callRecord(teamId, { trace: { id } })])
+  clock.ms += 8 * DAY_MS
+  await cp.deps.sql`delete from trace_owners where id = ${id}`
+  const late = callRecord(teamId, { trace: { id } })
+  await ship(cp, [late])
+  const params = { id }
+  await cp.call(createFeedback, { params, body: { rating: 1 }, as: owner.personalKey })
+  t.equal((await deleteExpiredTraces(cp.deps.sql, clock.ms)).deletedTraces, 1)
+  const { status, body } = await cp.call(readTrace, { params, as: owner.personalKey })
+  t.equal(status, 200)
+  t.match(body.spans, [{ spanId: late.span.spanId }])
+  t.match(body.feedback, [{ rating: 1 }])
 })
 
 t.test('more than a batch expires in one run, long traces too', async t => {
