@@ -8,6 +8,7 @@ import type { Range } from '../traces/hour-parts.js'
 import type { Page } from '../traces/list-queries.js'
 import { recordsOf, type TraceKey } from '../traces/partition-queries.js'
 import type { Fragment } from '../traces/queries.js'
+import { insertFeedbackChanges } from './sum-queries.js'
 
 export interface StoredFeedback {
   id: string
@@ -25,7 +26,13 @@ export interface StoredFeedback {
 const columns = (sql: Sql): Fragment =>
   sql`f.id, f.trace_id, f.span_id, f.rating, f.label, f.comment, f.source, f.created_by, f.created_at, f.updated_at`
 
-/** When the trace was received; it stays until the transaction ends. Null: no such trace, or another team's. */
+/** What the sums know feedback by. */
+const summedColumns = (sql: Sql): Fragment => sql`team_id, trace_received_at, trace_id, created_at, rating`
+
+/**
+ * When the trace was received; it stays until the transaction ends, and so do its spans. Null: no such trace, or another
+ * team's. Whoever writes feedback locks this first, and the feedback itself after it.
+ */
 export async function lockTrace(tx: Sql, teamId: string, traceId: string): Promise<Date | null> {
   const [row] = await tx<{ receivedAt: Date }[]>`
     select received_at from trace_owners where id = ${traceId} and team_id = ${teamId} for key share`
@@ -55,30 +62,37 @@ export async function hasSpan(sql: Sql, trace: TraceKeyOf, spanId: string): Prom
 export async function insertFeedback(tx: Sql, trace: TraceKeyOf, row: StoredFeedback): Promise<void> {
   await tx`
     with written as (
-      insert into feedback ${tx({ ...row, ...trace })} returning team_id, trace_received_at
-    ) ${insertChanges(tx, tx`select * from written`)}`
+      insert into feedback ${tx({ ...row, ...trace })} returning ${summedColumns(tx)}
+    ), changed as (${insertChanges(tx, tx`select team_id, trace_received_at from written`)})
+    ${insertFeedbackChanges(tx, tx`select *, 1 as sign from written`)}`
 }
 
-/** Stays as it is until the transaction ends. Null: no such feedback of that trace and team. */
+/** Stays as it is until the transaction ends, and so does its trace. Null: no such feedback of that trace and team. */
 export async function lockFeedback(
   tx: Sql,
   teamId: string,
   traceId: string,
   id: string,
 ): Promise<StoredFeedback | null> {
+  if ((await lockTrace(tx, teamId, traceId)) === null) return null
   const [row] = await tx<StoredFeedback[]>`
     select ${columns(tx)} from feedback f
     where team_id = ${teamId} and id = ${id} and trace_id = ${traceId} for update`
   return row ?? null
 }
 
+/** The caller holds the trace and the row. */
 export async function updateFeedbackRow(tx: Sql, teamId: string, row: StoredFeedback): Promise<void> {
+  const isThatRow = tx`team_id = ${teamId} and id = ${row.id}`
   await tx`
-    with written as (
+    with held as (
+      select ${summedColumns(tx)} from feedback where ${isThatRow}
+    ), written as (
       update feedback set rating = ${row.rating}, label = ${row.label}, comment = ${row.comment},
         updated_at = ${row.updatedAt}
-      where team_id = ${teamId} and id = ${row.id} returning team_id, trace_received_at
-    ) ${insertChanges(tx, tx`select * from written`)}`
+      where ${isThatRow} returning ${summedColumns(tx)}
+    ), changed as (${insertChanges(tx, tx`select team_id, trace_received_at from written`)})
+    ${insertFeedbackChanges(tx, tx`select *, -1 as sign from held union all select *, 1 from written`)}`
 }
 
 /** Of one trace, its spans included, newest first. */
@@ -159,12 +173,16 @@ export async function countFeedbackByDay(
   return sql<DayCount[]>`${countByDay(sql, received)}`
 }
 
-/** Retention: feedback goes with its traces. Their ids are freed before, so that none can be added meanwhile. */
+/**
+ * Retention: feedback goes with its traces. Their ids are freed before, so that none is added meanwhile and no span
+ * comes; their spans go after it, so that the sums lose what it counted for.
+ */
 export async function deleteFeedbackOf(sql: Sql, traces: readonly TraceKey[]): Promise<void> {
   await sql`
     with deleted as (
       delete from feedback f using ${recordsOf(sql, traces)}
       where f.team_id = r."teamId" and f.trace_id = r.id and f.trace_received_at = r."receivedAt"
-      returning f.team_id, f.trace_received_at
-    ) ${insertChanges(sql, sql`select * from deleted`)}`
+      returning ${summedColumns(sql)}
+    ), changed as (${insertChanges(sql, sql`select team_id, trace_received_at from deleted`)})
+    ${insertFeedbackChanges(sql, sql`select *, -1 as sign from deleted`)}`
 }

@@ -1,5 +1,10 @@
 import type { Sql } from '../db/sql.js'
+import { receivedWithin } from '../traces/filter-queries.js'
+import type { Range } from '../traces/hour-parts.js'
 import type { Fragment } from '../traces/queries.js'
+import { ALL_TIME } from '../traces/window.js'
+import type { SumDimension } from './key-shifts.js'
+import { sumsOfFeedback } from './sum-queries.js'
 
 export interface FeedbackCount {
   key: string
@@ -11,30 +16,62 @@ export interface FeedbackCount {
 
 export interface Window {
   from: Date
+  /** Inclusive. */
   to: Date
 }
 
+const DAY_MS = 86_400_000
+
+/** The whole UTC days of a window, which the sums hold, and what is left of it at its ends. */
+function partsOf({ from, to }: Window): { days: Range; ends: Range[] } {
+  const fromMs = Math.min(from.getTime(), ALL_TIME.toMs)
+  const toMs = Math.min(to.getTime() + 1, ALL_TIME.toMs)
+  const first = Math.ceil(fromMs / DAY_MS) * DAY_MS
+  const last = Math.floor(toMs / DAY_MS) * DAY_MS
+  if (first >= last) return { days: { fromMs, toMs: fromMs }, ends: [{ fromMs, toMs }] }
+  const ends = [
+    { fromMs, toMs: first },
+    { fromMs: last, toMs },
+  ]
+  return { days: { fromMs: first, toMs: last }, ends }
+}
+
+/** A column of the llm spans, as text. */
+const keyColumn = (sql: Sql, dimension: SumDimension): Fragment =>
+  dimension === 'model' ? sql`s.model` : sql`s.prompt_version_id::text`
+
 /**
- * Folded by trace first, then counted once for every distinct key of the trace's llm spans (spec 2, summary
- * attribution). The cost follows the traces with feedback in the window: each is one range of its spans' key.
+ * Whole days from the sums. At the ends of the window feedback is folded by trace, then counted once for every distinct
+ * key of the trace's llm spans (spec 2, summary attribution). So the cost follows the keys of a day times the days, and
+ * the traces that were judged on two days at most. One statement, so that both parts are of one moment.
  */
-function countsBy(sql: Sql, teamId: string, { from, to }: Window, key: Fragment): Fragment {
+function countsBy(sql: Sql, teamId: string, window: Window, dimension: SumDimension): Fragment {
+  const { days, ends } = partsOf(window)
+  const key = keyColumn(sql, dimension)
+  const dayOf = (ms: number) => sql`(${new Date(ms)}::timestamptz at time zone 'UTC')::date`
+  const ofDays = sql`
+    team_id = ${teamId} and dimension = ${dimension} and day >= ${dayOf(days.fromMs)} and day < ${dayOf(days.toMs)}`
   return sql`
     with judged as materialized (
-      select trace_received_at, trace_id, count(*) as count, count(rating) as rated, sum(rating) as sum,
-        count(*) filter (where rating < 0) as down
-      from feedback where team_id = ${teamId} and created_at between ${from} and ${to}
-      group by trace_received_at, trace_id
+      select f.trace_received_at, f.trace_id, ${sumsOfFeedback(sql)}
+      from feedback f where f.team_id = ${teamId} and ${receivedWithin(sql, sql`f.created_at`, ends)}
+      group by f.trace_received_at, f.trace_id
+    ), parts as (
+      select k.key, j.count, j.rated, j.rating_sum, j.down
+      from judged j cross join lateral (
+        select distinct ${key} as key from spans s
+        where s.team_id = ${teamId} and s.trace_received_at = j.trace_received_at and s.trace_id = j.trace_id
+          and s.kind = 'llm' and ${key} is not null
+      ) k
+      union all
+      select key, count, rated, rating_sum, down from feedback_sums where ${ofDays}
+      union all
+      select key, count, rated, rating_sum, down from feedback_sum_deltas where ${ofDays}
     )
-    select k.key, sum(j.count)::double precision as count,
-      (sum(j.sum)::numeric / nullif(sum(j.rated), 0))::double precision as avg_rating,
-      sum(j.down)::double precision as down_count
-    from judged j cross join lateral (
-      select distinct ${key} as key from spans s
-      where s.team_id = ${teamId} and s.trace_received_at = j.trace_received_at and s.trace_id = j.trace_id
-        and s.kind = 'llm' and ${key} is not null
-    ) k
-    group by k.key`
+    select key, sum(count)::double precision as count,
+      (sum(rating_sum) / nullif(sum(rated), 0))::double precision as avg_rating,
+      sum(down)::double precision as down_count
+    from parts group by key having sum(count) <> 0`
 }
 
 export async function countFeedbackByModel(
@@ -43,7 +80,7 @@ export async function countFeedbackByModel(
   window: Window,
 ): Promise<FeedbackCount[]> {
   return sql<FeedbackCount[]>`
-    select * from (${countsBy(sql, teamId, window, sql`s.model`)}) c order by key collate "C"`
+    select * from (${countsBy(sql, teamId, window, 'model')}) c order by key collate "C"`
 }
 
 export interface VersionFeedbackCount extends FeedbackCount {
@@ -60,7 +97,7 @@ export async function countFeedbackByPromptVersion(
 ): Promise<VersionFeedbackCount[]> {
   return sql<VersionFeedbackCount[]>`
     select c.*, v.prompt_id, p.name as prompt_name, v.version_number
-    from (${countsBy(sql, teamId, window, sql`s.prompt_version_id`)}) c
-    left join prompt_versions v on v.team_id = ${teamId} and v.id = c.key
+    from (${countsBy(sql, teamId, window, 'prompt_version')}) c
+    left join prompt_versions v on v.team_id = ${teamId} and v.id = c.key::uuid
     left join prompts p on p.team_id = ${teamId} and p.id = v.prompt_id`
 }

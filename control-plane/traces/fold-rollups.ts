@@ -1,4 +1,5 @@
 import { inTransaction, type Sql } from '../db/sql.js'
+import { foldFeedbackDeltas } from '../feedback/sum-queries.js'
 import { foldFacetDeltas, foldSpanDeltas } from './rollup-queries.js'
 
 /** Deltas a transaction: some hundred milliseconds. */
@@ -7,13 +8,16 @@ const BATCH = 10_000
 const MAX_BATCHES = 200
 
 /**
- * Folds what ingestion appended into the sums that analytics, facets and totals read. Readers add both up, so this
+ * Folds what was appended into the sums that analytics, facets, totals and the feedback summary read. Readers add both up, so this
  * changes what a question costs and never its answer. Safe to kill, to repeat and to run beside itself.
  *
  * @returns how many deltas were folded.
  */
 export async function foldRollups(sql: Sql): Promise<number> {
-  return (await untilEmpty(sql, foldSpanDeltas)) + (await untilEmpty(sql, foldFacetDeltas))
+  let folded = 0
+  for (const fold of [foldSpanDeltas, foldFacetDeltas, foldFeedbackDeltas])
+    folded += await untilEmpty(sql, fold)
+  return folded
 }
 
 async function untilEmpty(sql: Sql, fold: (tx: Sql, limit: number) => Promise<number>): Promise<number> {

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.js'
+import { keyShifts } from '../feedback/key-shifts.js'
 import type { PlacedSpan } from './ingest-queries.js'
 import { type Home, settleOwners } from './owners.js'
 import type { TraceSignature } from './rollup-queries.js'
@@ -55,7 +56,12 @@ export async function writeSpans(
   const stored = await storeSpans(tx, placed, known, rules.repeated)
   const after = await storeTraces(tx, homes, stored)
   const touched = before.filter(state => after.has(state.id))
-  const change = { spans: spanChanges(stored), before: touched, after: [...after.values()] }
+  const change = {
+    spans: spanChanges(stored),
+    before: touched,
+    after: [...after.values()],
+    keys: keyShifts(stored, known),
+  }
   await updateSums(tx, change, signaturesOf(stored, touched))
   return { created: stored.created.length, replaced: stored.held.length, foreignTraceIds }
 }

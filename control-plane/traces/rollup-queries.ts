@@ -1,4 +1,6 @@
 import { inTransaction, type Sql } from '../db/sql.js'
+import type { KeyShift } from '../feedback/key-shifts.js'
+import { insertKeyShifts } from '../feedback/sum-queries.js'
 import { upsertSessions } from '../sessions/rollup-queries.js'
 import type { SessionDelta } from '../sessions/session-delta.js'
 import { NO_VERSION, type SpanRollupDelta } from './span-rollup.js'
@@ -20,18 +22,25 @@ export interface Additions {
   facets: readonly FacetDelta[]
   signatures: readonly TraceSignature[]
   sessions: readonly SessionDelta[]
+  /** For the feedback on known traces; see `insertKeyShifts`. */
+  keys: readonly KeyShift[]
 }
 
 /**
  * Adds them in one statement: a round trip less each, of which a small write has few others. All but the sessions are
  * appended, so that nobody waits for anybody; sessions are held from here to the end of the transaction.
  */
-export async function addSums(tx: Sql, { spans, facets, signatures, sessions }: Additions): Promise<void> {
+export async function addSums(
+  tx: Sql,
+  { spans, facets, signatures, sessions, keys }: Additions,
+): Promise<void> {
+  const ofFeedback = keys.length === 0 ? tx`` : tx`, new_feedback as (${insertKeyShifts(tx, keys)})`
   await tx`
     with new_spans as (${insertSpanDeltas(tx, spans)}),
       new_facets as (${insertFacetDeltas(tx, facets)}),
       new_signatures as (${insertSignatures(tx, signatures)}),
       new_sessions as (${upsertSessions(tx, sessions)})
+      ${ofFeedback}
     select 1`
 }
 

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.js'
+import type { KeyShift } from '../feedback/key-shifts.js'
 import { refreshSessionEnds } from '../sessions/rollup-queries.js'
 import { sessionDeltas } from '../sessions/session-delta.js'
 import { addSums, type TraceSignature } from './rollup-queries.js'
@@ -12,15 +13,17 @@ export interface StoreChange {
   before: readonly TraceState[]
   /** The same and new ones, as they are; none of those that are gone. */
   after: readonly TraceState[]
+  /** What of it moves feedback in the summary. */
+  keys?: readonly KeyShift[]
 }
 
 /**
  * Brings every sum over spans and traces in step with a change, in its transaction: analytics, facets and totals,
- * sessions; and adds what the search skips traces by. Sessions are the only rows here that parallel writes share.
+ * sessions, feedback; and adds what the search skips traces by. Sessions are the only rows here that parallel writes share.
  */
 export async function updateSums(
   tx: Sql,
-  { spans, before, after }: StoreChange,
+  { spans, before, after, keys = [] }: StoreChange,
   signatures: readonly TraceSignature[] = [],
 ): Promise<void> {
   const sessions = sessionDeltas(before, after)
@@ -29,6 +32,7 @@ export async function updateSums(
     facets: facetDeltas(before, after),
     signatures,
     sessions,
+    keys,
   }
   if (Object.values(additions).every(added => added.length === 0)) return
   await addSums(tx, additions)
