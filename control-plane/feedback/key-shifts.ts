@@ -22,8 +22,8 @@ interface KeyedSpan {
 }
 
 /**
- * By what a write may have moved feedback in the summary: none where spans were replaced by some of the same kind, model
- * and version.
+ * By what a write may have moved feedback in the summary: none where spans were replaced by some of the same kind,
+ * model and version.
  *
  * @param known the traces that were there before; a new one has no feedback.
  */

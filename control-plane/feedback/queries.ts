@@ -30,8 +30,8 @@ const columns = (sql: Sql): Fragment =>
 const summedColumns = (sql: Sql): Fragment => sql`team_id, trace_received_at, trace_id, created_at, rating`
 
 /**
- * When the trace was received; it stays until the transaction ends, and so do its spans. Null: no such trace, or another
- * team's. Whoever writes feedback locks this first, and the feedback itself after it.
+ * When the trace was received; it stays until the transaction ends, and so do its spans. Null: no such trace, or
+ * another team's. Whoever writes feedback locks this first, and the feedback itself after it.
  */
 export async function lockTrace(tx: Sql, teamId: string, traceId: string): Promise<Date | null> {
   const [row] = await tx<{ receivedAt: Date }[]>`

@@ -22,7 +22,7 @@ export interface Window {
 
 const DAY_MS = 86_400_000
 
-/** The whole UTC days of a window, which the sums hold, and what is left of it at its ends. */
+/** The whole UTC days of a window, which the sums hold, and what is left at its ends; within PostgreSQL's dates. */
 function partsOf({ from, to }: Window): { days: Range; ends: Range[] } {
   const fromMs = Math.min(from.getTime(), ALL_TIME.toMs)
   const toMs = Math.min(to.getTime() + 1, ALL_TIME.toMs)

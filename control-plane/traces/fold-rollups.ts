@@ -8,8 +8,8 @@ const BATCH = 10_000
 const MAX_BATCHES = 200
 
 /**
- * Folds what was appended into the sums that analytics, facets, totals and the feedback summary read. Readers add both up, so this
- * changes what a question costs and never its answer. Safe to kill, to repeat and to run beside itself.
+ * Folds what was appended into the sums that analytics, facets, totals and the feedback summary read. Readers add both
+ * up, so this changes what a question costs and never its answer. Safe to kill, to repeat and to run beside itself.
  *
  * @returns how many deltas were folded.
  */

@@ -19,7 +19,8 @@ export interface StoreChange {
 
 /**
  * Brings every sum over spans and traces in step with a change, in its transaction: analytics, facets and totals,
- * sessions, feedback; and adds what the search skips traces by. Sessions are the only rows here that parallel writes share.
+ * sessions, feedback; and adds what the search skips traces by. Sessions are the only rows here that parallel writes
+ * share.
  */
 export async function updateSums(
   tx: Sql,

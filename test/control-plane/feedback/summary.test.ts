@@ -85,6 +85,7 @@ t.test('the window is the feedback’s own time: the last 30 days by default', a
   t.equal(await count({ from: old.createdAt, to: old.createdAt }), 1, 'both ends inclusive')
   t.equal(await count({ to: old.createdAt }), 1, '30 days before `to`')
   t.equal(await count({ to: '2099-01-01' }), 1, 'a `to` ahead leaves the last 30 days')
+  t.equal(await count({ to: '9999-12-31T23:59:59-05:00' }), 1, 'as far ahead as a date can be')
   t.equal(await count({ to: new Date(Date.parse(old.createdAt) - 1).toISOString() }), 0)
 })
 
