@@ -19,10 +19,11 @@ export function answer(request: DemoRequest): DemoAnswer {
   const wanted = wantedTool(request)
   if (wanted !== null) return callOf(wanted, request)
   const text = cutAtStop(reply(request), request.stop)
-  const limit = request.max_completion_tokens ?? request.max_tokens ?? MOST_TOKENS
-  const all = tokensOf(text)
-  const tokens = all.slice(0, Math.min(limit, MOST_TOKENS))
-  const finishReason = tokens.length < all.length ? 'length' : 'stop'
+  const limit = Math.min(request.max_completion_tokens ?? request.max_tokens ?? MOST_TOKENS, MOST_TOKENS)
+  // One more tells that there are more.
+  const found = tokensOf(text, limit + 1)
+  const tokens = found.slice(0, limit)
+  const finishReason = tokens.length < found.length ? 'length' : 'stop'
   return { tokens, toolCall: null, finishReason, completionTokens: tokens.length }
 }
 

@@ -11,9 +11,26 @@ interface Schema {
 }
 
 const MAX_DEPTH = 8
+/**
+ * UTF-16 units of the user's text that are looked at. The patterns below take the square of them at worst: a few
+ * milliseconds here, minutes with the whole of a text of 100 KB.
+ */
+const MOST_TEXT = 1_000
 
-/** Strings and numbers come from the user's text: its first number, and the words after "for", "in", "of" or "about". */
-export function sample(schema: unknown, text: string, depth = 0): unknown {
+/** What the user's text offers. Looked for once: a schema may have thousands of places for it. */
+interface Hints {
+  /** Its first number, else 1. */
+  number: number
+  /** What is quoted, else the words after the last "for", "in", "of" or "about", else all of it. */
+  subject: string
+  lowerCase: string
+}
+
+/** Strings and numbers come from the user's text. */
+export const sample = (schema: unknown, text: string): unknown =>
+  sampleOf(schema, hintsOf(text.slice(0, MOST_TEXT)), 0)
+
+function sampleOf(schema: unknown, hints: Hints, depth: number): unknown {
   const {
     type,
     enum: choices,
@@ -25,41 +42,43 @@ export function sample(schema: unknown, text: string, depth = 0): unknown {
     minItems,
   } = asSchema(schema)
   if (fixed !== undefined) return fixed
-  if (Array.isArray(choices) && choices.length > 0) return mentioned(choices, text) ?? choices[0]
+  if (Array.isArray(choices) && choices.length > 0) return mentioned(choices, hints) ?? choices[0]
   if (usual !== undefined) return usual
-  if (Array.isArray(anyOf)) return sample(anyOf[0], text, depth + 1)
+  if (Array.isArray(anyOf)) return sampleOf(anyOf[0], hints, depth + 1)
   switch (Array.isArray(type) ? type[0] : (type ?? (properties === undefined ? 'string' : 'object'))) {
     case 'object':
-      return depth > MAX_DEPTH ? {} : sampleObject(asSchema(properties), text, depth)
+      return depth > MAX_DEPTH ? {} : sampleObject(asSchema(properties), hints, depth)
     case 'array':
-      return items === undefined || !minItems || depth > MAX_DEPTH ? [] : [sample(items, text, depth + 1)]
+      return items === undefined || !minItems || depth > MAX_DEPTH ? [] : [sampleOf(items, hints, depth + 1)]
     case 'integer':
-      return Math.trunc(numberIn(text))
+      return Math.trunc(hints.number)
     case 'number':
-      return numberIn(text)
+      return hints.number
     case 'boolean':
       return true
     case 'null':
       return null
     default:
-      return subjectOf(text)
+      return hints.subject
   }
 }
 
 const asSchema = (value: unknown): Schema => (typeof value === 'object' && value !== null ? value : {})
 
-const sampleObject = (properties: object, text: string, depth: number) =>
+const sampleObject = (properties: object, hints: Hints, depth: number) =>
   Object.fromEntries(
-    Object.entries(properties).map(([name, schema]) => [name, sample(schema, text, depth + 1)]),
+    Object.entries(properties).map(([name, schema]) => [name, sampleOf(schema, hints, depth + 1)]),
   )
 
-const mentioned = (choices: readonly unknown[], text: string) =>
-  choices.find(choice => typeof choice === 'string' && text.toLowerCase().includes(choice.toLowerCase()))
+const mentioned = (choices: readonly unknown[], { lowerCase }: Hints) =>
+  choices.find(choice => typeof choice === 'string' && lowerCase.includes(choice.toLowerCase()))
 
-const numberIn = (text: string) => Number(/-?\d+(\.\d+)?/.exec(text)?.[0] ?? 1)
-
-function subjectOf(text: string): string {
+function hintsOf(text: string): Hints {
   const quoted = /["“'«]([^"”'»]+)["”'»]/u.exec(text)?.[1]
   const after = /.*\b(?:for|in|of|about|with)\s+([^.?!,;]+)/isu.exec(text)?.[1]
-  return (quoted ?? after ?? text).trim()
+  return {
+    number: Number(/-?\d+(\.\d+)?/.exec(text)?.[0] ?? 1),
+    subject: (quoted ?? after ?? text).trim(),
+    lowerCase: text.toLowerCase(),
+  }
 }

@@ -168,3 +168,27 @@ test('nothing answers without the key', async t => {
   await t.rejects(client.chat.completions.create(says('x')), { status: 401, code: 'invalid_api_key' })
   await t.rejects(Promise.resolve(client.models.list()), { status: 401, code: 'invalid_api_key' })
 })
+
+test('a tool call for a long text costs the event loop no more than for a short one', async t => {
+  const { client } = await demo(t)
+  // Each kept one of the patterns busy for seconds, with its square: the key is public, and so was the door.
+  for (const content of ['“'.repeat(30_000), 'a'.repeat(60_000), `${'in '.repeat(20_000)}Paris`]) {
+    const before = process.cpuUsage()
+    const called = await client.chat.completions.create({
+      ...says(content),
+      tools: [weather],
+      tool_choice: 'required',
+    })
+    const { user, system } = process.cpuUsage(before)
+    t.equal(called.choices[0]?.finish_reason, 'tool_calls')
+    t.ok((user + system) / 1_000 < 1_000, `${content.slice(0, 3)}: ${(user + system) / 1_000} ms`)
+  }
+})
+
+test('an echo ends at the limit, however long the text is', async t => {
+  const { client } = await demo(t)
+  const said = await client.chat.completions.create({ ...says('word '.repeat(200_000)), max_tokens: 3 })
+  t.equal(said.choices[0]?.message.content, 'You said: word')
+  t.equal(said.choices[0]?.finish_reason, 'length')
+  t.match(said.usage, { prompt_tokens: 200_005, completion_tokens: 3 })
+})
