@@ -13,7 +13,7 @@ import type { Evaluate, Scope } from './scope.js'
 import { testNamed } from './tests.js'
 import { type Dict, dictKey, Float, Tuple, typeName, type Value } from './values.js'
 
-/** What is known about a message while its tree becomes closures: bounds on the tree, and the line for faults. */
+/** What is known about a prompt while its trees become closures: bounds on them, and the line for faults. */
 export class Bounds {
   line = 1
   #nodes = 0
@@ -25,7 +25,7 @@ export class Bounds {
 
   count(nodes: number): void {
     this.#nodes += nodes
-    if (this.#nodes > NODES_MAX) throw this.fault(`the template has more than ${NODES_MAX} parts`)
+    if (this.#nodes > NODES_MAX) throw this.fault(`the messages have more than ${NODES_MAX} parts`)
   }
 
   /** Around everything that recurses over the tree. */

@@ -1,4 +1,4 @@
-import { Bounds, compileExpression, compileFilters } from './evaluate-expression.js'
+import { type Bounds, compileExpression, compileFilters } from './evaluate-expression.js'
 import { RenderFault } from './fault.js'
 import type { ForStatement, Statement, Target, Template } from './nodes.js'
 import { text } from './print.js'
@@ -11,11 +11,13 @@ export type RenderMessage = (run: Run) => string
 
 /**
  * Turns a message's tree into closures, once per prompt version. The closures touch the run they are given and constants
- * of the template, nothing else. @throws ParseFault
+ * of the template, nothing else.
+ *
+ * @param inputs the prompt's, as `bounds`. @throws ParseFault
  */
-export function compileTemplate(template: Template, inputs: Inputs): RenderMessage {
+export function compileTemplate(template: Template, inputs: Inputs, bounds: Bounds): RenderMessage {
   const slots = new Slots()
-  const bounds = new Bounds()
+  bounds.line = 1
   const body = new StatementCompiler(new Scope(slots, inputs, null), bounds).block(template.body)
   return run => {
     run.out = ''

@@ -2,7 +2,7 @@
 
 /** Of a message that holds at least one tag; text without tags is bounded by the output's limit alone. */
 export const SOURCE_MAX_LENGTH = 64 * 1024
-/** Nodes of one message's tree. */
+/** Nodes of a prompt's trees, all messages together: what it may cost to compile a prompt, some 50 ms. */
 export const NODES_MAX = 20_000
 /** Tags within tags plus brackets within brackets: keeps parser, compiler and evaluator far from the stack's end. */
 export const NESTING_MAX = 60

@@ -2,6 +2,7 @@
 import type { PromptMessage } from '../directory/records.js'
 import { AppError } from '../errors/app-error.js'
 import { compileTemplate, type RenderMessage } from './evaluate.js'
+import { Bounds } from './evaluate-expression.js'
 import { ParseFault, RenderFault } from './fault.js'
 import { takeInputs } from './inputs.js'
 import { hasTags } from './lexer.js'
@@ -34,6 +35,7 @@ export interface CompiledMessage {
  */
 export function compilePrompt(messages: readonly PromptMessage[]): CompiledPrompt {
   const inputs = new Inputs()
+  const bounds = new Bounds()
   const variables = new Set<string>()
   const required = new Set<string>()
   const compiled = messages.map((message, at): CompiledMessage => {
@@ -44,7 +46,7 @@ export function compilePrompt(messages: readonly PromptMessage[]): CompiledPromp
       }
       const template = parse(message.content)
       // First, because it bounds how deep the tree is, which every other walk relies on.
-      const render = compileTemplate(template, inputs)
+      const render = compileTemplate(template, inputs, bounds)
       const reads = readsOf(template)
       for (const name of reads.names) variables.add(name)
       for (const name of reads.required) required.add(name)

@@ -49,8 +49,23 @@ test('chains of operators and of elif do not nest', async t => {
   t.equal(rendered(`${branches.join('')}{% endif %}`, { x: '999' }), '999')
 })
 
-test('a tree has at most 20,000 parts', async t => {
+test('the messages of a prompt have at most 20,000 parts together', async t => {
   t.match(parseRefusal(`{{ [${'1,'.repeat(NODES_MAX + 1)}] }}`).message, /more than 20000 parts/)
+  const many = '{{ a }}'.repeat(9_000)
+  t.ok(compiled(many, many))
+  const { message } = refusal(() => compiled(many, many, many))
+  t.match(message, /^messages\.2\.content: .*more than 20000 parts/)
+})
+
+test('no prompt that a request can hold keeps the event loop busy with its compilation', async t => {
+  const deep = `${'{% for a in b %}{% set x = 1 %}'.repeat(28)}${'{{x}}'.repeat(9_000)}${'{% endfor %}'.repeat(28)}`
+  const wide = '{{a}}'.repeat(12_000)
+  for (const message of [deep, wide]) {
+    const before = process.cpuUsage()
+    refusal(() => compiled(...Array<string>(16).fill(message)))
+    const { user, system } = process.cpuUsage(before)
+    t.ok((user + system) / 1_000 < 300, `${(user + system) / 1_000} ms of the processor`)
+  }
 })
 
 test('a name has at most 64 characters', async t => {
