@@ -13,7 +13,7 @@ import {
 } from './digest-queries.js'
 import { notify } from './notify.js'
 
-type DigestDeps = Pick<Deps, 'sql' | 'config' | 'jobs' | 'now'>
+type DigestDeps = Pick<Deps, 'sql' | 'config' | 'jobs' | 'now' | 'log'>
 
 const WEEK_MS = 7 * 86_400_000
 const PAGE = 200
@@ -22,17 +22,28 @@ const TOP_MODELS = 5
 /**
  * Mails owners and admins what their team used in the week that ended last Sunday, once a team and week. A team without
  * calls gets none.
+ *
+ * @throws what kept a team from getting its own, after all others have theirs: the next attempt is for the rest.
  */
 export async function sendWeeklyDigests(deps: DigestDeps): Promise<void> {
   const endMs = periodStartMs('week', deps.now()) ?? 0
   let after: string | null = null
+  let failure: unknown = null
   for (;;) {
     const week = { start: dayOf(endMs - WEEK_MS), end: dayOf(endMs) }
     const page: DigestTeam[] = await listDigestTeams(deps.sql, week, after, PAGE)
-    for (const team of page) await sendDigest(deps, team, endMs)
-    if (page.length < PAGE) return
+    for (const team of page) {
+      try {
+        await sendDigest(deps, team, endMs)
+      } catch (error) {
+        deps.log.error({ err: error, teamId: team.teamId }, 'a weekly digest could not be made')
+        failure = error
+      }
+    }
+    if (page.length < PAGE) break
     after = page.at(-1)?.teamId ?? null
   }
+  if (failure !== null) throw failure
 }
 
 async function sendDigest(deps: DigestDeps, { teamId, teamName }: DigestTeam, endMs: number): Promise<void> {

@@ -57,6 +57,25 @@ test('a week is sent once, however often and by however many processes the job r
   t.same(await sendQueued(cp), [])
 })
 
+test('a team whose digest cannot be made keeps nobody else from theirs', async t => {
+  const { cp, mine } = await seeded(t)
+  const other = await team(cp)
+  const [first, second] = [mine, other].sort((a, b) => (a.teamId < b.teamId ? -1 : 1)) as [
+    SeededTeam,
+    SeededTeam,
+  ]
+  for (const one of [first, second]) await spend(cp, one, 'fast', 1, MONDAY - 3 * DAY)
+  await cp.deps.sql.unsafe(
+    `alter table weekly_digests add constraint broken check (team_id <> '${first.teamId}')`,
+  )
+  await t.rejects(sendWeeklyDigests(cp.deps), { code: '23514' }, 'so that the job is tried again')
+  const told = async () => new Set((await sendQueued(cp)).map(mail => mail.to))
+  t.same(await told(), new Set([second.owner.email, second.admin.email]))
+  await cp.deps.sql`alter table weekly_digests drop constraint broken`
+  await sendWeeklyDigests(cp.deps)
+  t.same(await told(), new Set([first.owner.email, first.admin.email]))
+})
+
 test('a team without calls gets no digest; who switched it off gets none', async t => {
   const { cp, mine } = await seeded(t)
   await team(cp)
