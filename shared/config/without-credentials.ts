@@ -5,6 +5,7 @@
 export const withoutCredentials = (urls: string): string =>
   urls
     .split(/,(?=\s*[\w+.-]+:\/\/)/)
-    .map(url => url.replace(/^(\s*[\w+.-]+:\/\/)?.*@/s, '$1***@'))
+    .map(url =>
+      url.replace(/^(\s*[\w+.-]+:\/\/)?.*@/s, '$1***@').replace(/([?&]\w*pass\w*=)[^&]*/gi, '$1***'),
+    )
     .join(',')
-    .replace(/([?&]\w*pass\w*=)[^&,]*/gi, '$1***')
