@@ -4,6 +4,7 @@ import { type Test, test } from 'tap'
 import { createBudget, listBudgets, updateBudget } from '../../shared/contract/budgets.js'
 import { listTraces, readTrace } from '../../shared/contract/traces.js'
 import { revokeVirtualKey, updateVirtualKey } from '../../shared/contract/virtual-keys.js'
+import { engines } from '../support/engines.js'
 import { startFakeProvider } from '../support/fake-provider.js'
 import { addModel, addVirtualKey, complete, expect, gatewayTeam, PRICING } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
@@ -139,9 +140,9 @@ async function story(t: Test, options: SystemOptions) {
   })
 }
 
-test('on uWebSockets.js and Redis', async t => {
+test(`on ${engines[0]} and Redis`, async t => {
   const redis = testRedis(t)
-  if (redis !== null) await story(t, { redisUrl: redis.url, http: 'uwebsockets' })
+  if (redis !== null) await story(t, { redisUrl: redis.url, http: engines[0] })
 })
 
 test('on node:http and PostgreSQL alone', async t => {

@@ -4,6 +4,7 @@ import OpenAI from 'openai'
 import { type Test, test } from 'tap'
 import { createBudget } from '../../shared/contract/budgets.js'
 import { listTraces, readTrace } from '../../shared/contract/traces.js'
+import { engines } from '../support/engines.js'
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
 import { addModel, addVirtualKey, expect, type GatewayTeam, gatewayTeam } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
@@ -190,15 +191,13 @@ async function everything(t: Test, options: SystemOptions) {
   await mistakes(t, set, key)
 }
 
-test('the OpenAI client on uWebSockets.js and Redis', async t => {
+test(`the OpenAI client on ${engines[0]} and Redis`, async t => {
   const redis = testRedis(t)
-  if (redis !== null) await everything(t, { redisUrl: redis.url, http: 'uwebsockets' })
+  if (redis !== null) await everything(t, { redisUrl: redis.url, http: engines[0] })
 })
 
-test('the OpenAI client on uWebSockets.js and PostgreSQL alone', async t => {
-  await everything(t, { http: 'uwebsockets' })
-})
-
-test('the OpenAI client on node:http and PostgreSQL alone', async t => {
-  await everything(t, { http: 'node' })
-})
+for (const http of engines) {
+  test(`the OpenAI client on ${http} and PostgreSQL alone`, async t => {
+    await everything(t, { http })
+  })
+}

@@ -4,13 +4,15 @@ import { type Test, test } from 'tap'
 import { connectSql } from '../../control-plane/db/sql.js'
 import { ingestTraces } from '../../shared/contract/trace-ingestion.js'
 import { readTrace } from '../../shared/contract/traces.js'
+import type { Engine } from '../proxy/http/edge.js'
+import { engines } from '../support/engines.js'
 import { exportRequest, newSpanId, otlpSpan, protobuf, uuidOf } from '../support/otlp.js'
 import { team } from '../support/seed.js'
 import { startSystem } from '../support/system.js'
 
 const MB = 1024 * 1024
 
-async function setUp(t: Test, http: 'uwebsockets' | 'node') {
+async function setUp(t: Test, http: Engine) {
   const system = await startSystem(t, { http })
   const sql = connectSql(system.databaseUrl, { max: 1, name: 'agh-test' })
   const ours = await team({ deps: { sql, now: Date.now } as never })
@@ -45,7 +47,7 @@ async function setUp(t: Test, http: 'uwebsockets' | 'node') {
   return { system, ours, send, spanCount }
 }
 
-for (const http of ['uwebsockets', 'node'] as const) {
+for (const http of engines) {
   test(`${http}: 15 MB, gzip and a body of unknown length pass the proxy untouched; 21 MB do not`, async t => {
     const { system, ours, send, spanCount } = await setUp(t, http)
     const root = otlpSpan()

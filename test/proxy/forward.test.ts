@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { createForward } from '../../proxy/forward.js'
 import { createLogger } from '../../shared/log/logger.js'
+import { engines } from '../support/engines.js'
 import { edge, getRequest, pause, postRequest, silentClient, until } from './http/edge.js'
 import { sendRaw } from './http/raw-client.js'
 
@@ -31,7 +32,7 @@ async function upstream(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
 }
 
-for (const engine of ['uwebsockets', 'node'] as const) {
+for (const engine of engines) {
   const proxy = async (t: Test, controlPlaneUrl: string) => {
     const forward = createForward({ controlPlaneUrl, internalToken: 'internal-token', log })
     t.teardown(() => forward.close())

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startProxy } from '../../proxy/main.js'
 import { hashToken, mintKey, VIRTUAL_KEY_PREFIX } from '../../shared/secrets/token.js'
+import { engines } from '../support/engines.js'
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.js'
 import { testDatabase } from '../support/postgres.js'
 import { startProxyProcess } from '../support/proxy-process.js'
@@ -166,7 +167,7 @@ t.test('a wrong variable stops the start with one line that names it', async t =
 })
 
 t.test('a drain finishes live streams, refuses new connections, ships the spool and exits 0', async t => {
-  for (const engine of ['uwebsockets', 'node']) {
+  for (const engine of engines) {
     const { env, key, plane, provider } = await world(t)
     const proxy = await startProxyProcess(t, { ...env, PROXY_HTTP: engine })
     provider.next({ chunkDelay: 100, chunks: 8 })
@@ -232,7 +233,7 @@ t.test('what a killed proxy had recorded is shipped by the next one on the same 
 })
 
 t.test('several workers share one port, a dead one is replaced, metrics are of all', async t => {
-  for (const engine of ['uwebsockets', 'node']) {
+  for (const engine of engines) {
     const { env, key, plane } = await world(t)
     const proxy = await startProxyProcess(t, { ...env, PROXY_HTTP: engine, PROXY_WORKERS: '2' })
     const listening = () =>

@@ -216,7 +216,7 @@ t.test('every page is the same as of one list, whether or not its days have been
   }
   // Three to a moment, days apart and on one day; more on the last day than are remembered of one.
   for (let n = 0; n < 45; n++) await store(NOW - Math.floor(n / 3) ** 2 * 9_000_000, NOW + (n % 3))
-  for (let n = 0; n < 27; n++) await store(NOW - n * 60_000, NOW - n)
+  for (let n = 1; n <= 27; n++) await store(NOW - n * 60_000, NOW - n)
   const memo = createDayMemo()
   for (const round of ['cold', 'warm', 'with a day of them changed']) {
     if (round.endsWith('changed')) await store(NOW - 4 * 9_000_000 - 1, NOW)

@@ -1,4 +1,6 @@
 import t from 'tap'
+import { engines } from '../../support/engines.js'
 import { edgeSuite } from './suite.js'
 
-edgeSuite(t, 'uwebsockets')
+if (engines.includes('uwebsockets')) edgeSuite(t, 'uwebsockets')
+else t.plan(0, 'uWebSockets.js has no binary for this machine')
