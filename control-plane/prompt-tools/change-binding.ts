@@ -11,8 +11,8 @@ import {
   type BindingRow,
   DEFAULT_ALIAS,
   deleteBindings,
+  findActiveTool,
   findBindingTarget,
-  findToolName,
   type RemovedBinding,
   type Target,
   upsertBinding,
@@ -38,15 +38,16 @@ export type SetBinding = BindingRow & { resolvedVersionNumber: number | null }
 export async function setBinding(
   deps: Deps,
   actor: Principal,
-  { promptId, promptAlias, toolId }: BindingName,
+  { promptId, promptAlias, ...named }: BindingName,
   target: Target,
 ): Promise<SetBinding> {
   const { teamId } = actor
   return changeTeam(deps, teamId, async tx => {
     const prompt = await requireLockedPrompt(tx, teamId, promptId)
-    const toolName = isUuid(toolId) ? await findToolName(tx, teamId, toolId) : null
-    if (toolName === null) throw notFound('Tool')
-    const resolvedVersionNumber = await requireTarget(tx, teamId, { toolId, toolName }, target)
+    const tool = isUuid(named.toolId) ? await findActiveTool(tx, teamId, named.toolId) : null
+    if (tool === null) throw notFound('Tool')
+    const { toolId, toolName } = tool
+    const resolvedVersionNumber = await requireTarget(tx, teamId, tool, target)
     const place = { teamId, promptId: prompt.id, promptAlias: promptAlias ?? DEFAULT_ALIAS, toolId }
     const before = await findBindingTarget(tx, place)
     const nowMs = deps.now()

@@ -98,9 +98,14 @@ export async function deleteBindings(
     order by b.position, b.tool_id`
 }
 
-/** The current name of an active tool. */
-export async function findToolName(sql: Sql, teamId: string, toolId: string): Promise<string | null> {
-  const [row] = await sql<{ name: string }[]>`
-    select name from tools where team_id = ${teamId} and id = ${toolId} and deleted_at is null`
-  return row?.name ?? null
+/** An active tool as it is stored: its id in the database's spelling, whichever letter case a path has, and its name. */
+export async function findActiveTool(
+  sql: Sql,
+  teamId: string,
+  toolId: string,
+): Promise<Pick<BindingRow, 'toolId' | 'toolName'> | null> {
+  const [row] = await sql<Pick<BindingRow, 'toolId' | 'toolName'>[]>`
+    select id as tool_id, name as tool_name from tools
+    where team_id = ${teamId} and id = ${toolId} and deleted_at is null`
+  return row ?? null
 }

@@ -226,6 +226,13 @@ t.test('bindings: 2xx', async t => {
     )
     t.ok(rows.every(row => row.toolId === row.metadata.toolId && row.actorId === ours.editor.userId))
   })
+
+  t.test('a tool id in capitals names the same tool, in the answer and in the trail', async t => {
+    const id = await promptId()
+    t.match(await set(id, first.toUpperCase(), aliased), { status: 200, body: { toolId: first } })
+    const rows = (await trailOf(cp, id)).filter(row => row.event === 'prompt_tool_route_set')
+    t.match(rows, [{ metadata: { toolId: first } }])
+  })
 })
 
 t.test('bindings: 4xx', async t => {
