@@ -63,5 +63,6 @@ function invalidValue(values: readonly unknown[], input: unknown): string {
   if (input === undefined) return 'Required'
   const quoted = values.map(value => (typeof value === 'string' ? `'${value}'` : String(value)))
   if (quoted.length === 1) return `Invalid literal value, expected ${quoted[0]}`
-  return `Invalid enum value. Expected ${quoted.join(' | ')}, received '${String(input)}'`
+  if (typeof input !== 'string') return `Expected ${quoted.join(' | ')}, received ${typeName(input)}`
+  return `Invalid enum value. Expected ${quoted.join(' | ')}, received '${input}'`
 }

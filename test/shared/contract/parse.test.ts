@@ -26,6 +26,12 @@ test('validation messages are the texts of documents 1 to 3', async t => {
   )
 })
 
+test('what is no string where one of a few is wanted is named by its type, whatever object it is', async t => {
+  const schema = z.object({ role: z.enum(['owner', 'viewer']) })
+  t.equal(problem(schema, { role: 3 }), "Expected 'owner' | 'viewer', received number")
+  t.equal(problem(schema, { role: { toString: 'x' } }), "Expected 'owner' | 'viewer', received object")
+})
+
 test('a nested field is named by its path before the message', async t => {
   const schema = z.object({ messages: z.array(z.object({ role: z.string() })) })
   t.equal(problem(schema, { messages: [{ role: 'a' }, {}] }), 'messages.1.role: Required')
