@@ -2,6 +2,7 @@ import { isUuid } from '../../shared/contract/common.js'
 import type { ToolResolution } from '../../shared/contract/prompts.js'
 import type { PromptMessage, ToolDefinition } from '../../shared/directory/records.js'
 import { notFound } from '../../shared/errors/app-error.js'
+import { isNameable } from '../db/nameable.js'
 import type { Sql } from '../db/sql.js'
 import { resolveBindings } from '../prompt-tools/resolve-bindings.js'
 import { aliasNotFound, versionNotFound } from './missing.js'
@@ -47,8 +48,8 @@ export async function resolvePrompt(
   const versionNumber = serve.versionNumber ?? null
   const alias = serve.alias ?? (versionNumber === null ? 'production' : null)
   if (promptId !== null && !isUuid(promptId)) throw notFound('Prompt')
-  if (name !== null && !isStorable(name)) throw notFound('Prompt')
-  if (alias !== null && !isStorable(alias)) throw aliasNotFound(alias)
+  if (name !== null && !isNameable(name)) throw notFound('Prompt')
+  if (alias !== null && !isNameable(alias)) throw aliasNotFound(alias)
   const row = await findServedVersion(sql, teamId, { promptId, name, alias, versionNumber })
   if (row === null) throw notFound('Prompt')
   if (row.version === null)
@@ -57,9 +58,6 @@ export async function resolvePrompt(
   const bound = await resolveBindings(sql, teamId, row.promptId, alias)
   return { promptId: row.promptId, promptName: row.promptName, versionId, alias, ...version, ...bound }
 }
-
-/** PostgreSQL refuses to compare a text with NUL; nothing can be called so. */
-const isStorable = (text: string): boolean => !text.includes('\u0000')
 
 /** Whether a team has a prompt version; also of a deleted prompt, since history is kept. */
 export async function isPromptVersionOf(sql: Sql, teamId: string, versionId: string): Promise<boolean> {

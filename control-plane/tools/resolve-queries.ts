@@ -1,3 +1,4 @@
+import { isNameable } from '../db/nameable.js'
 import type { Sql } from '../db/sql.js'
 
 /** What one wanted reference met; the tool's columns are null when the team has no such active tool. */
@@ -32,7 +33,8 @@ export async function findWantedVersions(
   return sql<ResolvedRow[]>`
     select t.id as tool_id, t.name, t.description as tool_description, v.id as version_id, v.version_number,
       v.description, v.parameters_schema, v.executor ->> 'type' as executor_type
-    from unnest(${wanted.map(one => one.tool)}::text[], ${wanted.map(one => one.alias)}::text[],
+    from unnest(${wanted.map(one => comparable(one.tool))}::text[],
+        ${wanted.map(one => comparable(one.alias))}::text[],
         (${versionNumbers}::text[])::integer[]) with ordinality as w (tool, alias, version_number, place)
     left join tools t on t.team_id = ${teamId} and t.deleted_at is null and ${isWanted}
     left join tool_aliases a on a.team_id = t.team_id and a.tool_id = t.id and a.alias = w.alias
@@ -41,3 +43,6 @@ export async function findWantedVersions(
     left join tool_versions v on v.team_id = t.team_id and v.id = coalesce(a.version_id, p.id)
     order by w.place`
 }
+
+/** null, which equals nothing, for what nothing can be called. */
+const comparable = (text: string | null) => (text !== null && isNameable(text) ? text : null)

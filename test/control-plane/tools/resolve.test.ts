@@ -142,8 +142,12 @@ t.test('resolving tools', async t => {
       { name: 'nobody', alias: null, version: null },
       { name: 'get_weather', alias: null, version: 2 },
       { name: 'get_weather', alias: 'a"b\\c', version: null },
+      { name: 'get_weather\0', alias: null, version: null },
+      { name: 'get_weather', alias: 'staging\0', version: null },
     ])
     t.same(byName[0], { missing: 'Tool not found.' })
+    t.same(byName[3], { missing: 'Tool not found.' }, 'no text of PostgreSQL has a NUL')
+    t.same(byName[4], { missing: "Tool 'get_weather' has no alias 'staging\0'." })
     t.match(byName[1], {
       toolId: weather.id,
       versionNumber: 2,
