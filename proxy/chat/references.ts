@@ -1,3 +1,4 @@
+import { isUuid } from '../../shared/contract/common.js'
 import type { MissingRecord, ToolDefinition } from '../../shared/directory/records.js'
 import { AppError, unavailable, validation } from '../../shared/errors/app-error.js'
 import { renderPrompt } from '../../shared/templates/render.js'
@@ -18,10 +19,9 @@ import { typeName } from './stored-references.js'
  */
 export async function resolveReferences(call: StoredCall, team: Team, deps: Deps): Promise<ChatCall> {
   const { prompt, tools, promptVersionId, variables } = call.stored
+  if (promptVersionId !== null && !isUuid(promptVersionId)) throw unknownVersion(promptVersionId)
   const found = await find(call, team, deps)
-  if (found.promptVersionKnown === false) {
-    throw validation(`prompt_version_id '${promptVersionId}' is not a prompt version in this team.`)
-  }
+  if (promptVersionId !== null && found.promptVersionKnown === false) throw unknownVersion(promptVersionId)
   const lineage = promptVersionId === null ? null : { promptVersionId, variables }
   const referenced = tools.map((_, index) => present(found.tools[index] ?? { missing: 'Tool not found.' }))
   if (prompt === null) return prepared(call, null, referenced, lineage)
@@ -31,6 +31,9 @@ export async function resolveReferences(call: StoredCall, team: Team, deps: Deps
     variables: prompt.variables,
   })
 }
+
+const unknownVersion = (id: string): AppError =>
+  validation(`prompt_version_id '${id}' is not a prompt version in this team.`)
 
 async function find({ stored }: StoredCall, team: Team, deps: Deps): Promise<FoundReferences> {
   const { prompt, tools, promptVersionId } = stored

@@ -1,4 +1,4 @@
-import { HIGHEST_VERSION } from '../../shared/contract/versions.js'
+import { HIGHEST_VERSION, LONGEST_NAME } from '../../shared/contract/versions.js'
 import type { ToolReference } from '../../shared/directory/records.js'
 import { validation } from '../../shared/errors/app-error.js'
 
@@ -41,8 +41,8 @@ function readPrompt(prompt: unknown, messages: unknown): StoredReferences['promp
   if (!isUnset(messages)) throw validation('Provide either prompt or messages, not both.')
   if (isUnset(fields.name)) throw validation('prompt.name: Required')
   return {
-    name: readText(fields.name, 'prompt.name: '),
-    alias: isUnset(fields.alias) ? DEFAULT_ALIAS : readText(fields.alias, 'prompt.alias: '),
+    name: readName(fields.name, 'prompt.name: '),
+    alias: isUnset(fields.alias) ? DEFAULT_ALIAS : readName(fields.alias, 'prompt.alias: '),
     variables: readObject(fields.variables, 'prompt.variables: ') ?? {},
   }
 }
@@ -62,12 +62,12 @@ function readToolReference(entry: unknown, path: string): ToolReference {
   if (!isUnset(alias) && !isUnset(version)) {
     throw validation(`${path}: Provide either alias or version, not both.`)
   }
-  const reference = { name: readText(name, `${path}.name: `) }
+  const reference = { name: readName(name, `${path}.name: `) }
   if (!isUnset(version))
     return { ...reference, alias: null, version: readVersion(version, `${path}.version`) }
   return {
     ...reference,
-    alias: isUnset(alias) ? DEFAULT_ALIAS : readText(alias, `${path}.alias: `),
+    alias: isUnset(alias) ? DEFAULT_ALIAS : readName(alias, `${path}.alias: `),
     version: null,
   }
 }
@@ -80,6 +80,13 @@ function readVersion(version: unknown, path: string): number {
     throw validation(`${path}: Number must be less than or equal to ${HIGHEST_VERSION}`)
   }
   return version
+}
+
+/** A longer one names nothing: neither the control plane nor the memory of what was asked has to hold it. */
+function readName(value: unknown, prefix: string): string {
+  const name = readText(value, prefix)
+  if (name.length <= LONGEST_NAME) return name
+  throw validation(`${prefix}String must contain at most ${LONGEST_NAME} character(s)`)
 }
 
 function readText(value: unknown, prefix: string): string {

@@ -41,7 +41,7 @@ export interface TeamEpoch {
 interface Remembered {
   epoch: number
   found: FoundReferences
-  /** Characters of the answer: what it costs in memory, some ten times that once its templates are parsed. */
+  /** Characters of the question and the answer: what it costs in memory, some ten times that once its templates are parsed. */
   size: number
 }
 
@@ -57,7 +57,7 @@ export function createReferences(client: Pick<ControlPlaneClient, 'lookUpReferen
 
   async function load(key: string, teamId: string, epoch: number, wanted: Wanted): Promise<FoundReferences> {
     const answer = await client.lookUpReferences({ teamId, ...wanted })
-    const size = ENTRY_CHARACTERS + JSON.stringify(answer).length
+    const size = ENTRY_CHARACTERS + key.length + JSON.stringify(answer).length
     const found = foundOf(answer, known.get(key)?.found)
     known.set(key, { epoch, found, size })
     return found

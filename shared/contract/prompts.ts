@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { id, idParams, pageOf, pageQuery, timestamp } from './common.js'
 import { endpoint } from './endpoint.js'
 import { toolDefinition } from './tools.js'
-import { aliasName, nameOrDescription, versionAlias, versionNumber } from './versions.js'
+import { aliasName, LONGEST_NAME, nameOrDescription, versionAlias, versionNumber } from './versions.js'
 
-const MAX_NAME = 200
 const MAX_DESCRIPTION = 10_000
 const MAX_ROLE = 64
 /** Of one version; what they may weigh together is the body's limit of 1 MB. */
@@ -37,7 +36,7 @@ const message = z.object({
   cache_control: z.object({ type: z.literal('ephemeral') }).optional(),
 })
 
-const name = text.trim().min(1).max(MAX_NAME)
+const name = text.trim().min(1).max(LONGEST_NAME)
 const description = text.max(MAX_DESCRIPTION).nullable().optional()
 
 /** Spec 1, prompt: a container only; what a model reads is in its versions. */

@@ -3,6 +3,8 @@ import { id, timestamp } from './common.js'
 
 /** What prompts and tools have in common: a name, numbered versions, and aliases that say which of them serves. */
 
+/** Characters of the longest name that anything has: a prompt's. */
+export const LONGEST_NAME = 200
 /** PostgreSQL's integer, which version numbers are. */
 export const HIGHEST_VERSION = 2_147_483_647
 export const versionNumber = z.number().int().min(1).max(HIGHEST_VERSION)

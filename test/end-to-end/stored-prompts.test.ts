@@ -128,7 +128,9 @@ async function rules(t: Test, redisUrl?: string): Promise<void> {
         await refusal({ prompt: { name: 'greet' } }),
         '400 TEMPLATE_RENDER_ERROR Missing variables: name.',
       )
-      t.match(await refusal({ ...hello, tool_refs: [{ name: 'nothing' }] }), /^404 NOT_FOUND/)
+      for (const name of ['nothing', 'weather\0']) {
+        t.match(await refusal({ ...hello, tool_refs: [{ name }] }), /^404 NOT_FOUND Tool not found\./)
+      }
       t.match(
         await refusal({ ...hello, tool_refs: [{ name: 'weather', alias: 'canary' }] }),
         /^404 NOT_FOUND/,
@@ -172,6 +174,8 @@ async function rules(t: Test, redisUrl?: string): Promise<void> {
         `400 VALIDATION_ERROR prompt_version_id '${id}' is not a prompt version in this team.`,
       )
     }
+    const long = await refusal({ ...hello, prompt_version_id: 'x'.repeat(1_500_000) })
+    t.match(long, /^400 VALIDATION_ERROR prompt_version_id 'xxx.* is not a prompt version in this team\.$/)
   })
 
   await t.test(

@@ -62,6 +62,17 @@ test('a tool reference has an alias, production by default, or a version, never 
   t.match(message({ model: 'm', messages, tool_refs: Array(129).fill({ name: 'a' }) }), /at most 128/)
 })
 
+test('a name longer than any is refused before anybody is asked for it', async t => {
+  const long = 'n'.repeat(201)
+  const refused = 'String must contain at most 200 character(s)'
+  t.equal(message({ model: 'm', prompt: { name: long } }), `prompt.name: ${refused}`)
+  t.equal(message({ model: 'm', prompt: { name: 'x', alias: long } }), `prompt.alias: ${refused}`)
+  const refs = (ref: object) => message({ model: 'm', messages, tool_refs: [ref] })
+  t.equal(refs({ name: long }), `tool_refs.0.name: ${refused}`)
+  t.equal(refs({ name: 'x', alias: long }), `tool_refs.0.alias: ${refused}`)
+  t.equal(message({ model: 'm', prompt: { name: 'n'.repeat(200) } }), 'accepted')
+})
+
 test('prompt_version_id brings its variables, and is ignored beside prompt', async t => {
   const call = parse({ model: 'm', messages, prompt_version_id: 'v', variables: { a: 1 } })
   t.same(call.stored, { prompt: null, tools: [], promptVersionId: 'v', variables: { a: 1 } })

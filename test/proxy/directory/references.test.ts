@@ -56,6 +56,17 @@ test('calls that name the same at once share a look-up, of their own epoch', asy
   t.equal(plane.asked.length, 3, 'a look-up of another epoch may have read too early')
 })
 
+test('what was asked weighs as much as what was answered', async t => {
+  const { plane, references } = setUp()
+  const asking = (number: number) => {
+    const name = `${number}${'x'.repeat(1_000_000)}`
+    return references.find(at(1), { ...wanted, prompt: { name, alias: 'production' } })
+  }
+  for (let number = 0; number < 12; number++) await asking(number)
+  t.ok(asking(0) instanceof Promise, 'the first one is forgotten')
+  t.equal(plane.asked.length, 13)
+})
+
 test('teams never share what is remembered', async t => {
   const { plane, references } = setUp()
   await references.find(at(1), wanted)
