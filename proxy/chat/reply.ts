@@ -14,7 +14,7 @@ function gatewayHeaders(call: Recorded, cache: 'hit' | 'miss'): string[] {
     'x-gateway-provider',
     target.connection.provider,
     'x-gateway-model',
-    target.model.upstreamModel,
+    target.model.upstreamModelHeader,
     'x-gateway-cache',
     cache,
     'x-gateway-trace-id',
@@ -52,7 +52,7 @@ export function replyError(exchange: Exchange, error: unknown, headers: readonly
 export const traceHeaders = (call: Recorded): string[] => {
   const { target } = call.admission
   const headers = ['x-gateway-trace-id', call.traceId, 'x-gateway-provider', target.connection.provider]
-  headers.push('x-gateway-model', target.model.upstreamModel)
+  headers.push('x-gateway-model', target.model.upstreamModelHeader)
   if (call.context.ignored.length > 0)
     headers.push('x-gateway-context-ignored', call.context.ignored.join(','))
   return headers

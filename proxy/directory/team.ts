@@ -28,6 +28,8 @@ export interface Team {
 export interface TeamModel extends ModelRecord {
   /** Null: no configured price. */
   readonly prices: TokenPrices | null
+  /** The provider's model id as a header can carry it. */
+  readonly upstreamModelHeader: string
 }
 
 export interface TeamConnection {
@@ -65,6 +67,7 @@ export function buildTeam(
   const models = record.models.map(model => ({
     ...model,
     prices: model.pricing === null ? null : tokenPrices(model.pricing),
+    upstreamModelHeader: headerText(model.upstreamModel),
   }))
   return {
     teamId: record.teamId,
@@ -78,6 +81,9 @@ export function buildTeam(
     budgetsFor: budgetIndex(record.budgets),
   }
 }
+
+/** Percent-encoded wherever it is not printable ASCII: models of one's own have names in any script. */
+const headerText = (text: string) => text.replace(/[^\x20-\x7e]+/g, encodeURIComponent)
 
 function openConnections(
   record: TeamRecord,

@@ -54,6 +54,7 @@ export abstract class EdgeExchange implements Exchange, Timed {
   protected closeAfter = false
   protected received: boolean
   protected started = false
+  private failed = false
   private sink: Sink | null = null
   private aborted: (() => void) | null = null
 
@@ -146,16 +147,25 @@ export abstract class EdgeExchange implements Exchange, Timed {
     if (this.closed) return
     if (this.started) throw new Error('reply() after startStream().')
     const unread = !this.received && this.lengthAtMost(discardableBytes) === false
-    if (unread) this.sendLingering(status, headers, body)
-    else this.sendReply(status, headers, body)
+    try {
+      if (unread) this.sendLingering(status, headers, body)
+      else this.sendReply(status, headers, body)
+    } catch (error) {
+      this.fault(error)
+      return
+    }
     this.finish()
     if (unread) this.linger()
   }
 
   startStream(status: number, headers: HeaderList): void {
     if (this.closed || this.started) return
-    this.sendHead(status, headers)
-    this.started = true
+    try {
+      this.sendHead(status, headers)
+      this.started = true
+    } catch (error) {
+      this.fault(error)
+    }
   }
 
   write(chunk: Uint8Array | string): boolean {
@@ -245,10 +255,11 @@ export abstract class EdgeExchange implements Exchange, Timed {
 
   private fail(error: unknown): void {
     if (this.closed) return
-    if (this.started) {
+    if (this.started || this.failed) {
       this.destroy()
       return
     }
+    this.failed = true
     const { status, headers, body } = errorReply(error, this.requestId)
     const list = ['content-type', 'application/json; charset=utf-8', ...Object.entries(headers).flat()]
     this.reply(status, list, JSON.stringify(body))

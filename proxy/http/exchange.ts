@@ -5,8 +5,9 @@ import type { EdgeLimits } from './limits.js'
  * node:http; the same test suite runs on both. Callback style, because this is the hot path: a promise per event costs
  * more than the event.
  *
- * Safety that every implementation gives: nothing throws after the client went away (the calls become no-ops); headers
- * and path are copied, so they stay readable at any time; bodies are copied once.
+ * Safety that every implementation gives: nothing throws after the client went away (the calls become no-ops); a head
+ * that cannot be sent is answered 500 and reported, whoever asked for it and however late; headers and path are copied,
+ * so they stay readable at any time; bodies are copied once.
  */
 export interface Exchange {
   readonly method: string

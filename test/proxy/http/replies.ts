@@ -59,6 +59,23 @@ export function repliesSuite(t: Test, engine: Engine): void {
     t.equal(server.faults.length, 3)
   })
 
+  t.test('a head that cannot be sent is answered 500 also after the handler has returned', async t => {
+    const server = await edge(t, engine, exchange => {
+      setTimeout(() => {
+        if (exchange.path === '/whole') exchange.reply(200, ['x-a', 'b\r\nc: d'], 'ok')
+        else exchange.startStream(200, ['x-a', 'b\r\nc: d'])
+        exchange.write('more')
+        exchange.end()
+      }, 5)
+    })
+    for (const path of ['/whole', '/streamed']) {
+      const answer = await sendRaw(server.port, [getRequest(path)], { until: /\}\}$/ })
+      t.same(answer.statuses, [500], path)
+    }
+    t.equal(server.faults.length, 2)
+    t.equal(server.live, 0)
+  })
+
   t.test('a handler that throws answers 500 with the request id, and the process lives', async t => {
     const server = await edge(t, engine, exchange => {
       if (exchange.path === '/now') throw new Error('secret detail')
