@@ -10,6 +10,8 @@ export class NodeExchange extends EdgeExchange {
   private reading = false
   private drained: (() => void) | null = null
   private blocked = false
+  /** Written although the producer was told to wait. */
+  private surplusBytes = 0
   /** Cuts a client that takes nothing for `drainMs` while something waits for it. */
   private readonly stalled: Timed
   private bytesTaken = 0
@@ -82,13 +84,13 @@ export class NodeExchange extends EdgeExchange {
   }
 
   protected sendPiece(chunk: Uint8Array | string): boolean {
-    const ignored = this.blocked
+    this.surplusBytes = this.blocked ? this.surplusBytes + chunk.length : 0
     const room = this.res.write(this.asBytes(chunk))
     if (room) return true
     this.blocked = true
     this.watchDrain()
-    // The producer was told to wait. What it sends all the same may pile up to here.
-    if (ignored && this.bufferedBytes > this.server.limits.bufferedBytes) this.cut()
+    // The producer was told to wait. What it sends all the same may pile up to here; one piece may be larger.
+    if (Math.min(this.surplusBytes, this.bufferedBytes) > this.server.limits.bufferedBytes) this.cut()
     return false
   }
 

@@ -20,6 +20,8 @@ export class UwsStream implements Timed {
   /** What the native side may hold. */
   private nativeBytes = 0
   private blocked = false
+  /** Written although the producer was told to wait. */
+  private surplusBytes = 0
   private ending = false
   private listensForRoom = false
   private drained: (() => void) | null = null
@@ -47,8 +49,9 @@ export class UwsStream implements Timed {
   write(chunk: Uint8Array | string): boolean {
     if (this.blocked) {
       this.enqueue(chunk)
-      // The producer was told to wait. What it sends all the same may pile up to here.
-      if (this.bufferedBytes > this.limits.bufferedBytes) this.cut()
+      // The producer was told to wait. What it sends all the same may pile up to here; one piece may be larger.
+      this.surplusBytes += chunk.length
+      if (Math.min(this.surplusBytes, this.bufferedBytes) > this.limits.bufferedBytes) this.cut()
       return false
     }
     if (this.nativeBytes === 0 && chunk.length <= sliceBytes) {
@@ -128,6 +131,7 @@ export class UwsStream implements Timed {
 
   private block(): void {
     this.blocked = true
+    this.surplusBytes = 0
     this.deadlines.add(this, this.limits.drainMs)
     if (this.listensForRoom) return
     this.listensForRoom = true

@@ -217,6 +217,27 @@ export function clientsSuite(t: Test, engine: Engine): void {
     t.ok(await until(() => server.live === 0))
   })
 
+  t.test('a piece larger than 1 MB, and the end right behind it, reach a client that lags', async t => {
+    const size = 12 * 1024 * 1024
+    const server = await edge(t, engine, exchange => {
+      exchange.startStream(200, [])
+      t.notOk(exchange.write(Buffer.alloc(size, 'x')), 'the producer is told to wait')
+      exchange.write('the end')
+      exchange.end()
+    })
+    const socket = await silentClient(t, server.port, getRequest('/'))
+    await pause(100)
+    let bytes = 0
+    let tail = ''
+    socket.on('data', data => {
+      bytes += data.length
+      tail = (tail + data.toString('latin1')).slice(-40)
+    })
+    socket.resume()
+    t.ok(await until(() => tail.endsWith('end\r\n0\r\n\r\n')), `the reply ends after ${bytes} bytes`)
+    t.ok(bytes > size)
+  })
+
   t.test('a client that does not read is cut when its producer writes on: 1 MB', async t => {
     let aborted = false
     let most = 0
