@@ -61,10 +61,12 @@ export function responseCache(store: CacheStore, log: Logger): ResponseCache {
       }
     },
     async set(key, answer, ttlSeconds) {
-      const value = JSON.stringify(answer)
-      if (value.length > MAX_VALUE_CHARACTERS) return
-      writing.set(key, value)
+      let value = ''
       try {
+        // Throws on what is nested deeper than the stack.
+        value = JSON.stringify(answer)
+        if (value.length > MAX_VALUE_CHARACTERS) return
+        writing.set(key, value)
         await store.write(key, value, ttlSeconds)
       } catch (error) {
         log.warn({ err: error }, 'response cache: write failed')

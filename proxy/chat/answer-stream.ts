@@ -56,7 +56,7 @@ export class AnswerStream {
    */
   finish(broken: boolean, retries: number): CachedAnswer | null {
     const { state } = this.reader
-    const last = broken || this.failed ? null : this.reader.end()
+    const last = broken || this.failed ? null : this.#lastBytes()
     if (last === null || !state.complete || state.failure !== null) {
       this.#break(retries)
       return null
@@ -82,6 +82,15 @@ export class AnswerStream {
       finishReason: state.finishReason,
       firstByteAtMs: this.#firstByteAtMs,
       completion: state.assemble,
+    }
+  }
+
+  /** Null: what was left could not be read, JSON nested deeper than the stack for instance. */
+  #lastBytes(): Uint8Array | null {
+    try {
+      return this.reader.end()
+    } catch {
+      return null
     }
   }
 

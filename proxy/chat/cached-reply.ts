@@ -1,6 +1,7 @@
 import type { CachedAnswer } from '../cache/response-cache.js'
 import type { Deps } from '../deps.js'
 import type { Exchange } from '../http/exchange.js'
+import { asList, asObject } from '../providers/wire-values.js'
 import { NOTHING, type Recorded } from './record.js'
 import { plainHeaders, streamHeaders } from './reply.js'
 import { settleCall } from './settle.js'
@@ -27,21 +28,16 @@ export function replyFromCache(exchange: Exchange, call: Recorded, answer: Cache
   })
 }
 
-interface Choice {
-  index: number
-  message: { role?: string; content?: unknown; tool_calls?: unknown[]; [key: string]: unknown }
-  finish_reason: unknown
-}
-
-/** A whole completion as the frames that a provider would have streamed. */
+/** A whole completion as the frames that a provider would have streamed. Its choices may be anything. */
 export function asStream(completion: Record<string, unknown>, wantsUsage: boolean): string {
   const { id, created, model } = completion
   const chunk = (choices: unknown[], usage?: unknown) =>
     `data: ${JSON.stringify({ id, object: 'chat.completion.chunk', created, model, choices, ...(usage !== undefined && { usage }) })}\n\n`
   const frames: string[] = []
-  for (const { index, message, finish_reason } of completion.choices as Choice[]) {
-    const { tool_calls: toolCalls, ...rest } = message
-    const delta = toolCalls === undefined ? rest : { ...rest, tool_calls: toolCalls.map(indexed) }
+  for (const choice of asList(completion.choices)) {
+    const { index, message, finish_reason } = asObject(choice)
+    const { tool_calls: toolCalls, ...rest } = asObject(message)
+    const delta = Array.isArray(toolCalls) ? { ...rest, tool_calls: toolCalls.map(indexed) } : rest
     frames.push(chunk([{ index, delta, finish_reason: null }]))
     frames.push(chunk([{ index, delta: {}, finish_reason }]))
   }
@@ -50,4 +46,4 @@ export function asStream(completion: Record<string, unknown>, wantsUsage: boolea
   return frames.join('')
 }
 
-const indexed = (toolCall: unknown, index: number) => ({ index, ...(toolCall as Record<string, unknown>) })
+const indexed = (toolCall: unknown, index: number) => ({ index, ...asObject(toolCall) })

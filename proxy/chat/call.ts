@@ -92,7 +92,8 @@ export class ProviderCall implements UpstreamHandlers {
       const more = this.#stream.push(chunk)
       if (this.#stream.failed) this.#endStream(true)
       else if (this.#stream.ended) this.#endStream(false)
-      return more
+      // A client that lags holds its provider back, but not past the end: nobody would resume it then.
+      return more || this.#settled
     }
     this.#bytes += chunk.length
     if (this.#bytes > MAX_ANSWER_BYTES) {
@@ -116,14 +117,18 @@ export class ProviderCall implements UpstreamHandlers {
       return
     }
     let completion: Completion
+    let outputBytes: number
     try {
       completion = this.#adapter.readCompletion(body, this.#upstreamCall)
+      outputBytes = completion.tokens === null ? contentBytes(completion) : 0
+      // A usual answer is relayed unparsed; one that is kept or captured must be JSON throughout.
+      if (this.keep !== null || this.call.captures) completion.value()
     } catch (error) {
       const detail = error instanceof BrokenAnswer ? error : brokenAnswer('not a completion', error)
       this.#fail(detail, this.#providerFault('broken_answer'))
       return
     }
-    this.#answer(completion)
+    this.#answer(completion, outputBytes)
   }
 
   onError(error: UpstreamError): void {
@@ -135,7 +140,7 @@ export class ProviderCall implements UpstreamHandlers {
     this.#fail(upstreamFailure(error), this.#providerFault(error.kind))
   }
 
-  #answer(completion: Completion): void {
+  #answer(completion: Completion, outputBytes: number): void {
     this.#settled = true
     const { tokens, finishReason } = completion
     // Every field by name: V8 defines what follows a spread one by one in its runtime, 9 thousand instructions here.
@@ -144,7 +149,7 @@ export class ProviderCall implements UpstreamHandlers {
       charged: true,
       tokens,
       inputTokens: null,
-      outputBytes: tokens === null ? contentBytes(completion) : 0,
+      outputBytes,
       finishReason,
       errorType: null,
       errorCode: null,

@@ -88,9 +88,12 @@ export interface Completion {
 
 export type InputTokens = Omit<TokenBuckets, 'output'>
 
-/** Feed it the provider's bytes in any pieces; it gives the client's bytes. */
+/**
+ * Feed it the provider's bytes in any pieces; it gives the client's bytes. Hostile ones are told of in `state`; only JSON
+ * that is nested deeper than the stack may make `push` or `end` throw, and then the stream is broken.
+ */
 export interface StreamReader {
-  /** @returns bytes for the client, possibly empty. Never throws on hostile input: see `state`. */
+  /** @returns bytes for the client, possibly empty. */
   push(chunk: Buffer): Uint8Array
   /** The provider ended the body. Returns the last bytes for the client, `data: [DONE]` among them if all is well. */
   end(): Uint8Array
