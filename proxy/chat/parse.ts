@@ -19,7 +19,7 @@ export interface ChatCall {
   stream: boolean
   /** The client asked for `stream_options.include_usage`. */
   wantsUsage: boolean
-  /** Output tokens asked for at most: `max_tokens`, else `max_completion_tokens`, else null. */
+  /** Output tokens asked for at most: the greater of `max_tokens` and `max_completion_tokens`; null without either. */
   maxTokens: number | null
   choices: number
   /** Of what the provider may see: prompt tokens are estimated from it. */
@@ -69,7 +69,7 @@ export function parseCall(bytes: Buffer): ChatCall | StoredCall {
     raw: forwarded && rawBody(forwarded, request, messages, streamOptions !== null),
     stream,
     wantsUsage: streamOptions?.include_usage === true,
-    maxTokens: positiveInteger(body, 'max_tokens') ?? positiveInteger(body, 'max_completion_tokens'),
+    maxTokens: outputCap(body),
     choices: positiveInteger(body, 'n') ?? 1,
     bodyBytes: (forwarded ?? bytes).length,
     trace,
@@ -142,13 +142,16 @@ function positiveInteger(body: Body, name: string): number | null {
   return value
 }
 
-function withoutOwned(body: Body): Body {
-  const request: Body = {}
-  for (const [name, value] of Object.entries(body)) {
-    if (!(OWNED as readonly string[]).includes(name)) request[name] = value
-  }
-  return request
+/** Providers differ in which of the two they follow when both are sent; what is reserved covers either. */
+function outputCap(body: Body): number | null {
+  const older = positiveInteger(body, 'max_tokens')
+  const newer = positiveInteger(body, 'max_completion_tokens')
+  return older === null || newer === null ? (older ?? newer) : Math.max(older, newer)
 }
+
+/** Not by assignment: a member named `__proto__` would lend the request fields that nothing here has checked. */
+const withoutOwned = (body: Body): Body =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => !(OWNED as readonly string[]).includes(name)))
 
 function rawBody(
   bytes: Buffer,

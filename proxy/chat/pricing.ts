@@ -24,15 +24,18 @@ export function tokenPrices(pricing: PricingRecord): TokenPrices {
 /** To twelve digits: 0.0011 * 1000 is 1.1 and not 1.1000000000000001. */
 const nanoPerToken = (usdPerMTok: number) => Number((usdPerMTok * 1000).toPrecision(12))
 
+/** A million dollars: more than any call costs, and far from where sums of doubles lose nano-dollars. */
+const MOST_COST_NANO = 1e15
+
 /** Whole nano-dollars. The buckets are exclusive, so nothing is counted twice. */
 export function costNano(tokens: TokenBuckets, prices: TokenPrices | null): number {
   if (prices === null) return 0
-  return Math.round(
+  const nano =
     tokens.input * prices.input +
-      tokens.cacheRead * prices.cacheRead +
-      tokens.cacheWrite * prices.cacheWrite +
-      tokens.output * prices.output,
-  )
+    tokens.cacheRead * prices.cacheRead +
+    tokens.cacheWrite * prices.cacheWrite +
+    tokens.output * prices.output
+  return Math.min(Math.round(nano), MOST_COST_NANO)
 }
 
 /** Output reserved when a call names no maximum (spec 4, section 5). */
@@ -44,8 +47,6 @@ const TOKENS_PER_MESSAGE = 8
 const TOKENS_PER_IMAGE = 1_600
 /** More than any model writes. The provider judges an absurd `max_tokens`; the ledger takes safe integers alone. */
 const MOST_OUTPUT_TOKENS = 2 ** 31 - 1
-/** A million dollars: more than any call costs, and far from where sums of doubles lose nano-dollars. */
-const MOST_COST_NANO = 1e15
 
 export interface Estimate {
   promptTokens: number
@@ -72,7 +73,7 @@ export function estimateCall(
     call.maxTokens ?? Math.min(maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS, DEFAULT_OUTPUT_TOKENS)
   const outputTokens = Math.min(perChoice * call.choices, MOST_OUTPUT_TOKENS)
   const tokens = { input: promptTokens, cacheRead: 0, cacheWrite: 0, output: outputTokens }
-  return { promptTokens, outputTokens, costNano: Math.min(costNano(tokens, prices), MOST_COST_NANO) }
+  return { promptTokens, outputTokens, costNano: costNano(tokens, prices) }
 }
 
 /** Output tokens that so many bytes of text are, for a stream whose provider has not said. */

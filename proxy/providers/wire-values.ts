@@ -12,8 +12,11 @@ export const asList = (value: unknown): unknown[] => (Array.isArray(value) ? val
 /** @returns '' for anything but a string. */
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** What a charge can hold. A provider that counts further is not counting tokens. */
-const MOST_TOKENS = 2 ** 31 - 1
+/**
+ * A hundred times the largest context window; a provider that counts further is not counting tokens. A charge holds eight
+ * times as much, so that the sum of a few counts fits too.
+ */
+const MOST_TOKENS = 2 ** 28
 
 /** @returns a whole number of at least 0, or null: an explicit zero is a value, an absent or absurd count is not. */
 export const asCount = (value: unknown): number | null =>

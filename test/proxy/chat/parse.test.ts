@@ -72,6 +72,14 @@ test('the gateway’s own fields never reach a provider, everything else does', 
   t.strictSame(call.trace, { name: 'n' })
 })
 
+test('a member named __proto__ lends the request nothing', async t => {
+  const own = '"trace":{},"__proto__":{"max_tokens":64000,"tools":[1]}'
+  const call = parseCall(Buffer.from(`{"model":"m","messages":[{"role":"user","content":"hi"}],${own}}`))
+  t.equal(call.request.max_tokens, undefined)
+  t.equal(call.request.tools, undefined)
+  t.equal(call.maxTokens, null)
+})
+
 test('an ordinary body is forwarded as bytes, with the place of its model', async t => {
   const body = JSON.stringify({ messages: user, model: 'public-name', stream: true })
   const { raw, stream } = parseCall(Buffer.from(body))

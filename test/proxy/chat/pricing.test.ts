@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { type ChatCall, parseCall } from '../../../proxy/chat/parse.js'
 import { costNano, estimateCall, tokenPrices } from '../../../proxy/chat/pricing.js'
+import { geminiBuckets } from '../../../proxy/providers/gemini-response.js'
 
 const prices = tokenPrices({
   inputPerMTok: 0.15,
@@ -8,6 +9,7 @@ const prices = tokenPrices({
   cachedInputPerMTok: 0.075,
   cacheWritePerMTok: null,
 })
+const NOTHING = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 const call = (fields: Record<string, unknown>) =>
   parseCall(
     Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...fields })),
@@ -32,6 +34,33 @@ test('the reservation covers max_tokens times n, else the smaller of the modelâ€
   t.equal(estimateCall(call({}), prices, 1_000).outputTokens, 1_000)
   t.equal(estimateCall(call({}), prices, 100_000).outputTokens, 4_096)
   t.equal(estimateCall(call({}), prices, null).outputTokens, 4_096)
+})
+
+test('of two limits the reservation covers the greater, whichever the provider follows', async t => {
+  for (const limits of [
+    { max_tokens: 1, max_completion_tokens: 64_000 },
+    { max_tokens: 64_000, max_completion_tokens: 1 },
+  ]) {
+    t.equal(estimateCall(call(limits), prices, null).outputTokens, 64_000)
+  }
+})
+
+test('usage beyond all reason at the highest price is still an amount that can be settled and stored', async t => {
+  const most = 1_000_000
+  const highest = tokenPrices({
+    inputPerMTok: most,
+    outputPerMTok: most,
+    cachedInputPerMTok: most,
+    cacheWritePerMTok: most,
+  })
+  const tokens = geminiBuckets({
+    promptTokenCount: 2 ** 28,
+    candidatesTokenCount: 2 ** 28,
+    thoughtsTokenCount: 2 ** 31 - 1,
+  })
+  t.ok(tokens !== null && tokens.output < 2 ** 31, 'a charge holds the tokens')
+  t.ok(Number.isSafeInteger(costNano(tokens ?? NOTHING, highest)), 'the ledger takes the cost')
+  t.equal(costNano({ input: 0, cacheRead: 0, cacheWrite: 0, output: 1_000 }, highest), 1e12)
 })
 
 test('the base64 of an image is not counted as text', async t => {

@@ -103,10 +103,10 @@ test('what is read from a body’s tail is what parsing it whole gives', async t
 })
 
 test('an absurd count of tokens is no count: no charge could hold it', async t => {
-  for (const count of [1e20, 2 ** 53, 2 ** 31, -1, Number.NaN]) {
+  for (const count of [1e20, 2 ** 53, 2 ** 28 + 1, -1, Number.NaN]) {
     t.equal(bucketsOf({ prompt_tokens: count, completion_tokens: count }), null, String(count))
   }
-  t.equal(bucketsOf({ prompt_tokens: 2 ** 31 - 1, completion_tokens: 0 })?.input, 2 ** 31 - 1)
+  t.equal(bucketsOf({ prompt_tokens: 2 ** 28, completion_tokens: 0 })?.input, 2 ** 28)
 })
 
 test('a frame that is only looked at tells what parsing it tells, however it is cut', async t => {
