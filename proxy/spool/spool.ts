@@ -88,10 +88,12 @@ export function openSpool(options: SpoolOptions): Spool {
   const seen = new Map<string, { mtimeMs: number; at: number }>()
   let lease: Lease = takeLease(dir)
   let sequence = 0
-  let active = nextSegment()
+  let active = nextSegment(lease)
   /** Oldest first, the active one last. */
   let segments: Segment[] = [active]
   let bytes = 0
+  /** Segments of dead processes that lie in the own directory and could not be opened yet. */
+  let unopened: string[] = []
   let turn: { record: CallRecord; done: (error: SpoolFull | null) => void }[] = []
 
   const pressure = createPressure({ ...options, disk, bytes: () => bytes })
@@ -119,13 +121,13 @@ export function openSpool(options: SpoolOptions): Spool {
   const sweeper = setInterval(sweep, SWEEP_MS).unref()
   sweep()
 
-  function nextSegment(): Segment {
-    return createSegment(disk, lease.directory, `${lease.name}-${++sequence}`)
+  function nextSegment({ directory, name }: Lease): Segment {
+    return createSegment(disk, directory, `${name}-${++sequence}`)
   }
 
   /** @throws the disk's error; everything is as it was then. */
   function replaceActive(): void {
-    const next = nextSegment()
+    const next = nextSegment(lease)
     const old = active
     old.active = false
     active = next
@@ -187,15 +189,16 @@ export function openSpool(options: SpoolOptions): Spool {
 
   function sweep(): void {
     try {
-      adopt(adoptDead(dir, lease, seen))
+      unopened.push(...adoptDead(dir, lease, seen))
+      adopt()
     } catch (error) {
       log.error({ err: error }, 'spool: what dead processes left cannot be taken over')
     }
   }
 
-  function adopt(paths: readonly string[]): void {
-    if (paths.length === 0) return
-    const left = paths.map(path => openLeftSegment(disk, path, Date.now()))
+  function adopt(): void {
+    const left = unopened.splice(0).flatMap(path => opened(path) ?? [])
+    if (left.length === 0) return
     bytes += left.reduce((sum, segment) => sum + waiting(segment), 0)
     segments.unshift(...left)
     for (const segment of left) if (waiting(segment) === 0) drop(segment)
@@ -204,16 +207,40 @@ export function openSpool(options: SpoolOptions): Spool {
     shipper.wake()
   }
 
-  /** This process was frozen so long that another one took its segments for a dead one's. */
+  /** Null: not now, for want of a free descriptor perhaps; the next sweep tries again. */
+  function opened(path: string): Segment | null {
+    try {
+      return openLeftSegment(disk, path, Date.now())
+    } catch (error) {
+      unopened.push(path)
+      log.error({ err: error, segment: path }, 'spool: a segment cannot be opened; it is tried again')
+      return null
+    }
+  }
+
+  /**
+   * This process was frozen so long that another one took its segments for a dead one's.
+   *
+   * @throws the disk's error; everything is as it was then. What may fail comes first: a descriptor that was closed and
+   *   is still written to may be a client's socket by then.
+   */
   function moveOut(): void {
     log.warn('spool: the lease was lost; going on in a new directory')
-    // A batch under way still reads its file: that one stays open.
-    for (const { fd, busy } of segments) if (!busy) syncer.forget(fd, () => disk.close(fd))
-    lease.leave()
-    lease = takeLease(dir)
-    active = nextSegment()
+    const [lost, left] = [lease, segments]
+    const next = takeLease(dir)
+    try {
+      active = nextSegment(next)
+    } catch (error) {
+      next.leave()
+      throw error
+    }
+    lease = next
     segments = [active]
     bytes = 0
+    unopened = []
+    // A batch under way still reads its file: that one stays open.
+    for (const { fd, busy } of left) if (!busy) syncer.forget(fd, () => disk.close(fd))
+    lost.leave()
   }
 
   function write(json: string): void {

@@ -24,7 +24,8 @@ export function createSyncer(disk: Disk, onError: (error: unknown) => void): Syn
 
   async function syncAll(): Promise<void> {
     for (const fd of [...dirty]) {
-      dirty.delete(fd)
+      // Forgotten, and closed, while another one was synced.
+      if (!dirty.delete(fd)) continue
       syncing.add(fd)
       try {
         await disk.sync(fd)
