@@ -9,16 +9,22 @@ local WINDOW_TTL_SECONDS = 62
 
 local function loadWindow(key)
   local values = redis.call('HMGET', key, 'c', 'rs', 'ts', 'r' .. nowSecond, 't' .. nowSecond)
+  local cursor = tonumber(values[1]) or nowSecond
+  -- The clock was set back behind the window or far beyond it: none of its calls are of the last 60 s, and those of the
+  -- time to come would count until then. Without a step a window lives too short for either.
+  if cursor > nowSecond or cursor < nowSecond - 4 * WINDOW_SECONDS then
+    redis.call('DEL', key)
+    cursor, values = nowSecond, {}
+  end
   local window = {
     key = key,
-    cursor = tonumber(values[1]) or nowSecond,
+    cursor = cursor,
     r = { sum = tonumber(values[2]) or 0, now = math.floor((tonumber(values[4]) or 0) / 1000) },
     t = { sum = tonumber(values[3]) or 0, now = math.floor((tonumber(values[5]) or 0) / 1000) },
     isNewSecond = not values[4] and not values[5],
   }
   local last = nowSecond - WINDOW_SECONDS
   if window.cursor > last then return window end
-  if last - window.cursor > 3 * WINDOW_SECONDS then window.cursor = last - 3 * WINDOW_SECONDS end
   local names = {}
   for second = window.cursor, last do
     names[#names + 1] = 'r' .. second

@@ -29,6 +29,24 @@ export function rateCases(t: Test, subject: Subject): void {
     t.match(await later.admit(team.call({ maxRpm: 1 })), { kind: 'admitted', remainingRequests: 0 })
   })
 
+  t.test(
+    'a clock that is set back locks no key out, and lets none through twice when it is there again',
+    async t => {
+      const team = fixture()
+      const call = () => team.call({ maxRpm: 3, maxTpm: 15 })
+      for (const clockOffsetMs of [3_600_000, 0, 3_600_000]) {
+        const ledger = subject.at({ clockOffsetMs })
+        const verdicts = []
+        for (let count = 0; count < 4; count++) verdicts.push(await ledger.admit(call()))
+        t.match(
+          verdicts.map(({ kind }) => kind),
+          ['admitted', 'admitted', 'admitted', 'rate_limited'],
+          `${clockOffsetMs} ms ahead`,
+        )
+      }
+    },
+  )
+
   t.test('Retry-After is when enough of the oldest calls have left the window', async t => {
     const team = fixture()
     for (const seconds of [0, 10, 20]) {
