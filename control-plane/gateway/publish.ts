@@ -28,7 +28,8 @@ const REPUBLISH_EVERY_MS = 1_000
  * The one way to commit a change that proxies cache: connections, models, virtual keys, budgets, API keys, roles,
  * memberships, trace settings.
  *
- * @param change runs in the transaction; what it throws rolls everything back and is thrown on.
+ * @param change runs in the transaction, after the changes of the team that began before it; what it throws rolls
+ *   everything back and is thrown on.
  * @param options.revokedIds ids of virtual keys, API keys or sessions that stop working with this change.
  * @throws AppError NOT_FOUND when there is no such team.
  */
@@ -45,9 +46,10 @@ export async function changeTeam<T>(
   let result: T
   try {
     result = await inTransaction(deps.sql, async tx => {
-      const changed = await change(tx)
+      // First: who changes a team has its row before any other, so no two of them wait for each other.
       const epoch = await moveEpoch(tx, teamId)
       if (epoch === null) throw notFound('Team')
+      const changed = await change(tx)
       // Set before the attempt: an announcement that timed out may have arrived.
       attempt.entry = { teamId, epoch, revokedIds: [...(options.revokedIds ?? [])] }
       attempt.announced = announce(deps, attempt.entry)

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Test, test } from 'tap'
+import { inTransaction } from '../../../control-plane/db/sql.js'
+import { revokeApiKey } from '../../../shared/contract/api-keys.js'
 import { getMe } from '../../../shared/contract/auth.js'
 import {
   getTeam,
@@ -171,3 +173,32 @@ const removeId = (cp: ControlPlane, { teamId }: SeededTeam, actor: SeededPerson,
 
 const remove = (cp: ControlPlane, mine: SeededTeam, actor: SeededPerson, target: SeededPerson) =>
   removeId(cp, mine, actor, target.userId)
+
+test('a key that is revoked while its owner is removed is revoked, and the owner removed', async t => {
+  const { cp, mine } = await seeded(t)
+  const waiting = async (count: number) => {
+    for (let found = 0; found < count; ) {
+      const [row] = await cp.deps.sql<{ waiting: number }[]>`
+        select count(*)::int as waiting from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
+      found = row?.waiting ?? 0
+    }
+  }
+  // Each in the middle of its transaction when the other one starts.
+  const [revoked, removed] = await inTransaction(cp.deps.sql, async tx => {
+    await tx`lock table audit_events in share mode`
+    const revoking = cp.call(revokeApiKey, {
+      as: mine.editor.session,
+      params: { id: mine.editor.personalKeyId },
+    })
+    await waiting(1)
+    const removing = cp.call(removeMember, {
+      as: mine.owner.session,
+      params: { id: mine.teamId, userId: mine.editor.userId },
+    })
+    await waiting(2)
+    return [revoking, removing] as const
+  })
+  t.equal((await revoked).status, 204)
+  t.equal((await removed).status, 204)
+})
