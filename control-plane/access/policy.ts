@@ -57,8 +57,8 @@ export function allow(access: Access, principal: Principal): void {
 }
 
 /** For rules that depend on more than the endpoint: whether the person is an owner or admin. */
-export const isManager = (principal: Principal): boolean =>
-  principal.role !== null && managers.includes(principal.role)
+export const isManager = ({ role }: Pick<Principal, 'role'>): boolean =>
+  role !== null && managers.includes(role)
 
 function refuseVirtualKey(principal: Principal): void {
   if (principal.via === 'virtual_key') throw unauthorized()

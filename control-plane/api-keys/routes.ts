@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as contract from '../../shared/contract/api-keys.js'
 import { isUuid } from '../../shared/contract/common.js'
-import { forbidden, notFound } from '../../shared/errors/app-error.js'
+import { forbidden, notFound, unauthorized } from '../../shared/errors/app-error.js'
 import { API_KEY_PREFIX, hashToken, lastFour, mintKey } from '../../shared/secrets/token.js'
 import { isManager } from '../access/policy.js'
 import type { Principal } from '../access/principal.js'
@@ -11,19 +11,24 @@ import { inTransaction, type Sql } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { changeTeam } from '../gateway/publish.js'
 import { route } from '../http/route.js'
+import { findMember, lockTeam } from '../teams/queries.js'
 import { insertApiKey, listApiKeys, revokeApiKey } from './queries.js'
 
 /** Personal and team-scoped API keys (spec 1, API keys; spec 4, section 3). */
 export function registerApiKeys(app: FastifyInstance, deps: Deps): void {
   route(app, deps, contract.createApiKey, async ({ principal, body }) => {
     const teamScoped = body.teamScoped === true
-    if (teamScoped && !isManager(principal)) throw forbidden()
     const key = mintKey(API_KEY_PREFIX)
     const id = randomUUID()
     const createdAt = new Date(deps.now())
     const userId = principal.userId ?? ''
     const { name } = body
     await inTransaction(deps.sql, async tx => {
+      // The request may have waited while its person was lowered or removed: what a removal did not see would outlive it.
+      await lockTeam(tx, principal.teamId)
+      const member = await findMember(tx, principal.teamId, userId)
+      if (member === null) throw unauthorized()
+      if (teamScoped && !isManager(member)) throw forbidden()
       await insertApiKey(tx, {
         teamId: principal.teamId,
         id,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Test, test } from 'tap'
 import { inTransaction } from '../../../control-plane/db/sql.js'
-import { revokeApiKey } from '../../../shared/contract/api-keys.js'
+import { createApiKey, listApiKeys, revokeApiKey } from '../../../shared/contract/api-keys.js'
 import { getMe } from '../../../shared/contract/auth.js'
 import {
   getTeam,
@@ -176,14 +176,6 @@ const remove = (cp: ControlPlane, mine: SeededTeam, actor: SeededPerson, target:
 
 test('a key that is revoked while its owner is removed is revoked, and the owner removed', async t => {
   const { cp, mine } = await seeded(t)
-  const waiting = async (count: number) => {
-    for (let found = 0; found < count; ) {
-      const [row] = await cp.deps.sql<{ waiting: number }[]>`
-        select count(*)::int as waiting from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-      found = row?.waiting ?? 0
-    }
-  }
   // Each in the middle of its transaction when the other one starts.
   const [revoked, removed] = await inTransaction(cp.deps.sql, async tx => {
     await tx`lock table audit_events in share mode`
@@ -191,14 +183,45 @@ test('a key that is revoked while its owner is removed is revoked, and the owner
       as: mine.editor.session,
       params: { id: mine.editor.personalKeyId },
     })
-    await waiting(1)
+    await waiting(cp, 1)
     const removing = cp.call(removeMember, {
       as: mine.owner.session,
       params: { id: mine.teamId, userId: mine.editor.userId },
     })
-    await waiting(2)
+    await waiting(cp, 2)
     return [revoking, removing] as const
   })
   t.equal((await revoked).status, 204)
   t.equal((await removed).status, 204)
 })
+
+test('a person who is removed makes no key any more, neither an own one nor one of the team', async t => {
+  const { cp, mine } = await seeded(t)
+  const [removed, ...made] = await inTransaction(cp.deps.sql, async tx => {
+    await tx`lock table audit_events in share mode`
+    const removing = cp.call(removeMember, {
+      as: mine.owner.session,
+      params: { id: mine.teamId, userId: mine.admin.userId },
+    })
+    await waiting(cp, 1)
+    const making = [true, false].map(teamScoped =>
+      cp.call(createApiKey, { as: mine.admin.personalKey, body: { name: 'Late', teamScoped } }),
+    )
+    await waiting(cp, 3)
+    return [removing, ...making] as const
+  })
+  t.equal((await removed).status, 204)
+  for (const answer of await Promise.all(made)) t.equal(answer.status, 401)
+  const { body } = await cp.call(listApiKeys, { as: mine.owner.session })
+  t.notOk(body.some(key => key.name === 'Late'))
+})
+
+/** Until so many transactions wait for a lock. */
+async function waiting({ deps }: ControlPlane, count: number): Promise<void> {
+  for (let found = 0; found < count; ) {
+    const [row] = await deps.sql<{ waiting: number }[]>`
+      select count(*)::int as waiting from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`
+    found = row?.waiting ?? 0
+  }
+}
