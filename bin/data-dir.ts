@@ -64,7 +64,8 @@ function lock(path: string): () => void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
     const [pid = '', ...born] = readFileSync(file, 'utf8').split(' ')
-    if (birth(Number(pid)) === born.join(' ')) {
+    // Empty: whoever took it was killed, or the disk was full, before it could say its name.
+    if (pid !== '' && birth(Number(pid)) === born.join(' ')) {
       throw new ConfigError(
         `Another agh start (process ${pid}) uses DATA_DIR ${path}. Stop it first; or give this one a DATA_DIR, a PORT and a CONTROL_PLANE_PORT of its own.`,
       )

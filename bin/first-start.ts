@@ -66,12 +66,12 @@ export async function prepareTeam(
   const address = `http://${urlHost(config.CONTROL_PLANE_HOST)}:${config.CONTROL_PLANE_PORT}`
   const unshown = join(config.DATA_DIR, 'first-owner.json')
   try {
-    const owner = (await createFirstOwner(sql)) ?? waiting(unshown)
+    const keep = (owner: FirstOwner) => writeFileSync(unshown, JSON.stringify(owner), { mode: 0o600 })
+    const owner = (await createFirstOwner(sql, keep)) ?? waiting(unshown)
     if (owner === null) {
       if (config.PROVIDER_PRIVATE_HOSTS === 'allow') await followDemoProvider(deps, address)
       return null
     }
-    writeFileSync(unshown, JSON.stringify(owner), { mode: 0o600 })
     const models = await addModels(deps, owner, address, env)
     const { key } = await mintVirtualKey(deps, randomUUID(), { name: 'First key' }, owner)
     const { email, password, apiKey } = owner

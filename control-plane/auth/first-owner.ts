@@ -20,13 +20,19 @@ export interface FirstOwner {
  * Creates the owner that `agh start` prints on an empty database: `owner@localhost` with a random password, a team and
  * a personal API key (spec 4, section 1). It counts as the first user of `SIGNUP=first`.
  *
+ * @param keep puts the secrets where a kill cannot take them, before they count: an owner whose password nobody knows
+ *   would lock everybody out of `SIGNUP=first`. When it throws, nothing is created.
  * @returns null when there are users: then nothing is created.
  */
-export async function createFirstOwner(sql: Sql, nowMs: number = Date.now()): Promise<FirstOwner | null> {
+export async function createFirstOwner(
+  sql: Sql,
+  keep: (owner: FirstOwner) => void = () => {},
+): Promise<FirstOwner | null> {
   if (await hasUsers(sql)) return null
   const email = 'owner@localhost'
   const password = randomBytes(15).toString('base64url')
   const passwordHash = await hashPassword(password)
+  const nowMs = Date.now()
   return inTransaction(sql, async tx => {
     await lockFirstUser(tx)
     if (await hasUsers(tx)) return null
@@ -46,6 +52,8 @@ export async function createFirstOwner(sql: Sql, nowMs: number = Date.now()): Pr
     })
     const minted = { apiKeyId, name, teamScoped: false }
     await record(tx, { teamId, userId }, nowMs, 'api_key_generated', minted)
-    return { email, password, userId, teamId, apiKey }
+    const owner = { email, password, userId, teamId, apiKey }
+    keep(owner)
+    return owner
   })
 }
