@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { isTooOld, OLDEST_POSTGRES } from '../control-plane/db/server-version.js'
 import { ConfigError } from '../shared/config/environment.js'
 import { withoutCredentials } from '../shared/config/without-credentials.js'
 import { refusal } from '../shared/network/addresses.js'
@@ -13,7 +14,6 @@ import { type Finding, good, note, problem, reasonOf } from './finding.js'
 import { installedPostgres } from './postgres-binaries.js'
 import type { StartEnvironment } from './start-environment.js'
 
-const OLDEST_MAJOR = 14
 const PATIENCE_MS = 3_000
 const CLOCK_SKEW_MS = 2_000
 
@@ -74,10 +74,10 @@ function checkOwnPostgres(): Finding[] {
 async function version(client: pg.Client, url: string): Promise<Finding> {
   const { rows } = await client.query<{ server_version: string }>('show server_version')
   const said = rows[0]?.server_version ?? ''
-  if (Number.parseInt(said, 10) < OLDEST_MAJOR) {
+  if (isTooOld(said)) {
     return problem(
       `PostgreSQL at ${withoutCredentials(url)} is ${said}.`,
-      `agh needs ${OLDEST_MAJOR} or later.`,
+      `agh needs ${OLDEST_POSTGRES} or later.`,
     )
   }
   return good(`PostgreSQL ${said} at ${withoutCredentials(url)}.`)

@@ -7,7 +7,8 @@ import { reasonOf } from './finding.js'
 /**
  * Migrates. @returns the names of what was applied.
  *
- * @throws ConfigError in one line when the database cannot be used as it is; SchemaError when it is a newer version's.
+ * @throws ConfigError in one line when the database cannot be used as it is; SchemaError when it is a newer
+ * version's, or the server too old.
  */
 export async function migrateOrSay(databaseUrl: string): Promise<string[]> {
   try {

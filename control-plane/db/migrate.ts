@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { migrateJobs } from '../jobs/schema.js'
 import { type Applied, checkHistory, knownMigrations, type Migration, SchemaError } from './migrations.js'
+import { isTooOld, OLDEST_POSTGRES } from './server-version.js'
 
 /** Any constant; every agh process that migrates takes the same advisory lock. */
 const LOCK = 720_430_001
@@ -24,7 +25,8 @@ export interface MigrateOptions {
  * one process at a time; then the job queue's own schema.
  *
  * @returns the names of what was applied.
- * @throws SchemaError when the database is newer than this version, or a file was changed after it was applied.
+ * @throws SchemaError when the database is newer than this version, or a file was changed after it was applied; and when
+ * the server is older than PostgreSQL 14, before anything is written.
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const migrations = options.migrations ?? knownMigrations()
@@ -38,6 +40,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   // A connection that dies is told by the query that needs it.
   client.on('error', () => {})
   try {
+    await refuseOldServer(client)
     await takeLock(client, options.lockWaitMs ?? LOCK_WAIT_MS)
     await client.query(
       `create table if not exists schema_migrations (
@@ -58,6 +61,16 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     // Ending the connection gives the lock back.
     await client.end()
   }
+}
+
+/** Else the migrations before the first that it cannot parse would stay, and the person would read of a syntax error. */
+async function refuseOldServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ server_version: string }>('show server_version')
+  const version = rows[0]?.server_version ?? ''
+  if (isTooOld(version))
+    throw new SchemaError(
+      `PostgreSQL is ${version}; agh needs ${OLDEST_POSTGRES} or later. Nothing was changed.`,
+    )
 }
 
 async function takeLock(client: pg.Client, waitMs: number): Promise<void> {
