@@ -39,7 +39,7 @@ test('a worker that is killed under load loses no charge: what it left is taken 
   for (let round = 0; round < 3; round++) {
     const alive = await until('two workers', 20_000, workers, pids => pids.length === 2)
     const [victim = 0] = luck.shuffled(alive)
-    // The new one has to listen by then, or nobody would be left.
+    // The new one should listen by then: on a busy machine nobody may for a moment, whose calls are unreached, not cut.
     await sleep(luck.between(1_500, 2_500))
     cutAtMost += load.live.size
     process.kill(victim, 'SIGKILL')
@@ -60,7 +60,7 @@ test('a worker that is killed under load loses no charge: what it left is taken 
     complete.every(call => charges.has(call.token))
   // The living look for what the dead left every ten seconds, and when they start.
   const charges = await until('all charges', 15_000, booked, areIn)
-  const cut = load.calls.filter(call => call.outcome !== 'complete')
+  const cut = load.calls.filter(call => call.outcome !== 'complete' && call.outcome !== 'unreached')
   t.comment(`${tally(load.calls)}; ${cutAtMost} in flight at the kills`)
   t.ok(complete.length > 200)
   t.ok(
