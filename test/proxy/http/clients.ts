@@ -256,7 +256,8 @@ export function clientsSuite(t: Test, engine: Engine): void {
     })
     await silentClient(t, server.port, getRequest('/'))
     t.ok(await until(() => aborted))
-    t.ok(most <= 1024 * 1024 + 64 * 1024, `at most ${most} bytes waited`)
+    // What it wrote before it was told to wait comes on top: 64 KB since Node 22, and a piece.
+    t.ok(most <= 1024 * 1024 + 96 * 1024, `at most ${most} bytes waited`)
     t.equal(server.live, 0)
   })
 
