@@ -1,3 +1,4 @@
+import cluster from 'node:cluster'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -36,8 +37,15 @@ export async function listenOnNode(options: ListenOptions, handler: Handler): Pr
   )
   server.on('clientError', answerParserError)
   await new Promise<void>((resolve, reject) => {
+    // node:cluster asks the supervisor for a shared port, and one that is gone never answers.
+    const orphaned = () => reject(new Error('The supervisor that shares the port is gone.'))
+    if (cluster.worker?.isConnected() === false) orphaned()
+    process.once('disconnect', orphaned)
     server.once('error', reject)
-    server.listen({ host: options.host, port: options.port, exclusive: !options.shared }, resolve)
+    server.listen({ host: options.host, port: options.port, exclusive: !options.shared }, () => {
+      process.off('disconnect', orphaned)
+      resolve()
+    })
   })
   const stopListening = () => {
     if (state.draining) return

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { freePort } from '../../bin/ports.js'
 import { TEST_SECRET } from '../support/control-plane.js'
+import { engines } from '../support/engines.js'
 import { addVirtualKey } from '../support/gateway-team.js'
 import { testRedis } from '../support/redis.js'
 import { temporaryDirectory } from '../support/spool.js'
@@ -76,33 +77,36 @@ test('a worker that is killed under load loses no charge: what it left is taken 
   t.equal(await system.proxy.end('SIGTERM'), 0)
 })
 
-test('workers end with their supervisor, even when it is killed while they start', async t => {
-  const entry = fileURLToPath(new URL('../../proxy/main.js', import.meta.url))
-  const nowhere = `127.0.0.1:${await freePort()}`
-  const env = {
-    PATH: process.env.PATH ?? '',
-    AGH_SECRET: TEST_SECRET,
-    DATA_DIR: temporaryDirectory(t),
-    PORT: String(await freePort()),
-    PROXY_WORKERS: '2',
-    // Not there: workers wait a second for it, so that the kill comes while they start.
-    REDIS_URL: `redis://${nowhere}`,
-  }
-  const supervisor = spawn(process.execPath, [entry], { env, stdio: 'ignore' })
-  const pid = supervisor.pid ?? 0
-  const workers = await until(
-    'two workers',
-    20_000,
-    () => childrenOf(pid),
-    pids => pids.length === 2,
-  )
-  await sleep(300)
-  supervisor.kill('SIGKILL')
-  await until(
-    'the end of the workers',
-    15_000,
-    () => workers.filter(isAlive),
-    left => left.length === 0,
-  )
-  t.pass('they are gone')
-})
+for (const engine of engines) {
+  test(`workers end with their supervisor, even when it is killed while they start: ${engine}`, async t => {
+    const entry = fileURLToPath(new URL('../../proxy/main.js', import.meta.url))
+    const nowhere = `127.0.0.1:${await freePort()}`
+    const env = {
+      PATH: process.env.PATH ?? '',
+      AGH_SECRET: TEST_SECRET,
+      DATA_DIR: temporaryDirectory(t),
+      PORT: String(await freePort()),
+      PROXY_WORKERS: '2',
+      PROXY_HTTP: engine,
+      // Not there: workers wait a second for it, so that the kill comes while they start.
+      REDIS_URL: `redis://${nowhere}`,
+    }
+    const supervisor = spawn(process.execPath, [entry], { env, stdio: 'ignore' })
+    const pid = supervisor.pid ?? 0
+    const workers = await until(
+      'two workers',
+      20_000,
+      () => childrenOf(pid),
+      pids => pids.length === 2,
+    )
+    await sleep(300)
+    supervisor.kill('SIGKILL')
+    await until(
+      'the end of the workers',
+      15_000,
+      () => workers.filter(isAlive),
+      left => left.length === 0,
+    )
+    t.pass('they are gone')
+  })
+}
