@@ -1,4 +1,5 @@
-import { Cluster, Redis } from 'ioredis'
+import { Redis } from 'ioredis'
+import { connectCluster } from '../../shared/redis/cluster.js'
 import type { CacheStore } from './response-cache.js'
 
 /** A cached answer is not worth a longer wait than this. */
@@ -7,10 +8,12 @@ const PREFIX = 'agh:cache:'
 
 /** @param url redis:// or rediss://; several, separated by commas, name a cluster. */
 export function connectRedisCache(url: string): CacheStore {
-  const options = { commandTimeout: DEADLINE_MS, enableOfflineQueue: false, maxRetriesPerRequest: 0 }
-  const [first = url, ...others] = url.split(',')
+  const options = { commandTimeout: DEADLINE_MS, maxRetriesPerRequest: 0 }
+  const urls = url.split(',').map(each => each.trim())
   const redis =
-    others.length > 0 ? new Cluster([first, ...others], { redisOptions: options }) : new Redis(first, options)
+    urls.length > 1
+      ? connectCluster(urls, options)
+      : new Redis(url, { ...options, enableOfflineQueue: false })
   // Without a listener ioredis prints every failed reconnection; reads report what matters.
   redis.on('error', () => {})
   return {

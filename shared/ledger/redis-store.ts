@@ -1,5 +1,6 @@
-import { Cluster, Command, Redis } from 'ioredis'
+import { type Cluster, Command, Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import { connectCluster } from '../redis/cluster.js'
 import { Breaker } from './breaker.js'
 import { Deadlines, REDIS_DEADLINE_MS, SILENCE_MS } from './deadline.js'
 import { LedgerUnavailable } from './ledger.js'
@@ -192,20 +193,5 @@ const settings = {
 /** One URL: Redis or Valkey, `rediss://` for TLS. Several, separated by commas: the seed nodes of a cluster. */
 function connect(redisUrl: string): Redis | Cluster {
   const urls = redisUrl.split(',').map(url => url.trim())
-  if (urls.length === 1) return new Redis(redisUrl, settings)
-  const [first] = urls
-  const { protocol, username, password } = new URL(first as string)
-  const redisOptions = {
-    connectTimeout: 1000,
-    ...(protocol === 'rediss:' && { tls: {} }),
-    ...(username !== '' && { username: decodeURIComponent(username) }),
-    ...(password !== '' && { password: decodeURIComponent(password) }),
-  }
-  return new Cluster(urls, {
-    enableOfflineQueue: false,
-    redisOptions,
-    clusterRetryStrategy: attempt => Math.min(50 * 2 ** Math.min(attempt, 4), 500),
-    // A command that fails on one node is not tried on others for longer than the deadline.
-    maxRedirections: 3,
-  })
+  return urls.length === 1 ? new Redis(redisUrl, settings) : connectCluster(urls)
 }

@@ -1,8 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { type Test, test } from 'tap'
 import { connectPostgresCache } from '../../../proxy/cache/postgres-cache.js'
 import { connectRedisCache } from '../../../proxy/cache/redis-cache.js'
 import { type CacheStore, cacheKey, responseCache } from '../../../proxy/cache/response-cache.js'
+import { ownRedis } from '../../shared/ledger/own-servers.js'
 import { testDatabase } from '../../support/postgres.js'
 import { testRedis } from '../../support/redis.js'
 
@@ -44,6 +47,39 @@ test('a store that is down is a miss, never an error', async t => {
   t.teardown(() => cache.close())
   t.equal(await cache.get('k'), null)
   await cache.set('k', answer, 10)
+})
+
+test('a cluster with a password keeps answers; away or frozen it is a miss within a second', async t => {
+  if (testRedis(t) === null) return
+  const node = await ownRedis(t, [
+    ...['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'],
+    ...['--requirepass', 'a secret', '--protected-mode', 'no'],
+  ])
+  const url = new URL(node.reach.redisUrl ?? '')
+  url.password = 'a secret'
+  const admin = new Redis(url.href)
+  admin.on('error', () => {})
+  t.teardown(() => admin.disconnect())
+  await admin.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot))
+  while (!(await admin.cluster('INFO')).includes('cluster_state:ok')) await sleep(20)
+  const cache = responseCache(connectRedisCache(`${url.href}, ${url.href}`), log)
+  t.teardown(() => cache.close())
+  await settled(() => cache.get('k'))
+  await cache.set('k', answer, 60)
+  t.strictSame(await cache.get('k'), answer)
+
+  const isMissInTime = async (what: string) => {
+    const beganAt = performance.now()
+    t.equal(await Promise.race([cache.get('k'), sleep(3_000, 'nothing')]), null, what)
+    t.ok(performance.now() - beganAt < 1_500, `${what}: ${performance.now() - beganAt} ms`)
+  }
+  node.freeze()
+  await isMissInTime('frozen')
+  node.thaw()
+  await node.kill()
+  await isMissInTime('just gone')
+  await sleep(200)
+  await isMissInTime('away')
 })
 
 test('one entry serves the plain and the streamed form, whatever the order of members', async t => {
