@@ -15,6 +15,8 @@ import { NOTHING, type Outcome, type Recorded } from './record.js'
 import { plainHeaders, providerError, replyError, traceHeaders } from './reply.js'
 import { settleCall } from './settle.js'
 
+/** What a provider sends behind the end of a stream is discarded this long, so that its connection serves again. */
+const AFTER_END_MS = 5_000
 /** A plain answer larger than this is not a completion. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
@@ -32,6 +34,7 @@ export class ProviderCall implements UpstreamHandlers {
   #bytes = 0
   #stream: AnswerStream | null = null
   #settled = false
+  #endedAtMs = 0
 
   constructor(
     readonly exchange: Exchange,
@@ -87,7 +90,10 @@ export class ProviderCall implements UpstreamHandlers {
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#settled) return true
+    if (this.#settled) {
+      if (this.deps.now() - this.#endedAtMs > AFTER_END_MS) this.#flight?.abort()
+      return true
+    }
     if (this.#stream !== null) {
       const more = this.#stream.push(chunk)
       if (this.#stream.failed) this.#endStream(true)
@@ -167,6 +173,7 @@ export class ProviderCall implements UpstreamHandlers {
   #endStream(broken: boolean): void {
     this.#settled = true
     const stream = this.#stream!
+    this.#endedAtMs = this.deps.now()
     if (broken) this.#flight?.abort()
     const retries = this.#flight?.retries ?? 0
     const answer = stream.finish(broken, retries)

@@ -11,7 +11,7 @@ import { createModel } from '../../shared/contract/models.js'
 import { addModel, addVirtualKey, complete, expect, gatewayTeam } from '../support/gateway-team.js'
 import { errorOf, hello, MODEL } from '../support/scene.js'
 import { type System, startSystem } from '../support/system.js'
-import { metric } from './gauges.js'
+import { metric, until } from './gauges.js'
 
 type Serve = (answer: ServerResponse, asked: IncomingMessage) => void
 
@@ -121,6 +121,23 @@ test('whatever a provider answers, everybody else is served', async t => {
     provider.serve = answer => answer.end(`${frame}\n\n${frame}`)
     const streamed = await complete(system, key, { ...hello, stream: true })
     t.match(await streamed.text(), /"code":"PROVIDER_ERROR"/)
+    await isWell(t, it)
+  })
+
+  await t.test('a provider that goes on for ever behind the end of its stream is cut off', async t => {
+    const it = await hostileScene(t, system)
+    const { key, provider } = it
+    let cut = false
+    provider.serve = answer => {
+      answer.write(`data: ${JSON.stringify({ choices: [{ ...choice({}), delta: {} }] })}\n\ndata: [DONE]\n\n`)
+      const drip = setInterval(() => answer.write(': and on\n\n'), 100)
+      answer.on('close', () => {
+        clearInterval(drip)
+        cut = true
+      })
+    }
+    t.match(await (await complete(system, key, { ...hello, stream: true })).text(), /\[DONE\]/)
+    await until('the connection is cut', 10_000, () => cut, Boolean)
     await isWell(t, it)
   })
 
