@@ -11,6 +11,7 @@ import {
 import { adapters } from '../providers/index.js'
 import type { Flight, UpstreamError, UpstreamHandlers } from '../providers/upstream.js'
 import { AnswerStream } from './answer-stream.js'
+import { asDepthError } from './parse.js'
 import { NOTHING, type Outcome, type Recorded } from './record.js'
 import { plainHeaders, providerError, replyError, traceHeaders } from './reply.js'
 import { settleCall } from './settle.js'
@@ -69,7 +70,7 @@ export class ProviderCall implements UpstreamHandlers {
     try {
       request = this.#adapter.buildRequest(this.#upstreamCall)
     } catch (error) {
-      this.#fail(error, { ...NOTHING, errorCode: 'invalid_request' })
+      this.#fail(asDepthError(error), { ...NOTHING, errorCode: 'invalid_request' })
       return
     }
     this.exchange.onAbort(() => this.#clientLeft())

@@ -79,6 +79,13 @@ export function parseCall(bytes: Buffer): ChatCall | StoredCall {
   } as ChatCall | StoredCall
 }
 
+/**
+ * Of what came while a request was written anew: JSON.parse reads any depth, JSON.stringify ends with the stack. That is
+ * the client's mistake and no fault of ours.
+ */
+export const asDepthError = (error: unknown): unknown =>
+  error instanceof RangeError ? validation('Malformed JSON body: it is nested too deeply') : error
+
 type Body = Record<string, unknown>
 
 function parseObject(bytes: Buffer): Body {

@@ -8,7 +8,7 @@ import { type Admission, admit, type LedgerState } from './admit.js'
 import { type Credential, checkRole, readCredential } from './authenticate.js'
 import { replyFromCache } from './cached-reply.js'
 import { ProviderCall } from './call.js'
-import { BODY_LIMIT_BYTES, type ChatCall, parseCall, type StoredCall } from './parse.js'
+import { asDepthError, BODY_LIMIT_BYTES, type ChatCall, parseCall, type StoredCall } from './parse.js'
 import type { Recorded } from './record.js'
 import { resolveReferences } from './references.js'
 import { replyError } from './reply.js'
@@ -140,8 +140,17 @@ async function lookUp({ call, caller, model, connection }: ScopedTarget, deps: D
     connectionId: connection.id,
     upstreamModel,
   }
-  const key = cacheKey(scope, call.request)
+  const key = keyOf(scope, call)
   return { key, ttlSeconds: credential.cacheTtlSeconds ?? 0, answer: await deps.cache.get(key) }
+}
+
+/** @throws AppError VALIDATION_ERROR for a request that is nested too deeply. */
+function keyOf(scope: Parameters<typeof cacheKey>[0], call: ChatCall): string {
+  try {
+    return cacheKey(scope, call.request)
+  } catch (error) {
+    throw asDepthError(error)
+  }
 }
 
 function recorded(

@@ -215,6 +215,23 @@ test('a client that leaves aborts the provider’s call at once and is charged f
   t.equal(fake.aborted, 2, 'a plain call is aborted too')
 })
 
+test('JSON nested deeper than it can be written again is the client’s mistake', async t => {
+  const { system, team, key } = await scene(t)
+  const { key: cachedKey } = await addVirtualKey(system, team, { cacheTtlSeconds: 60 })
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+  const call = (as: string, rest: string) =>
+    fetch(`${system.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${as}`, 'content-type': 'application/json' },
+      body: `{"model":"${MODEL}","messages":[{"role":"user","content":"Hello"}],"deep":${deep}${rest}}`,
+    })
+  const refused = '400 VALIDATION_ERROR Malformed JSON body: it is nested too deeply'
+  t.equal(await errorOf(await call(cachedKey, '')), refused, 'where the cache needs it written')
+  const anew = ',"stream":true,"stream_options":{"include_usage":false}'
+  t.equal(await errorOf(await call(key, anew)), refused, 'where the provider does')
+  t.notMatch(system.proxy.output(), /failed/, 'nobody is alarmed')
+})
+
 test('the response cache answers the same request for nothing, in either form', async t => {
   const it = await scene(t)
   const { system, fake, team } = it
