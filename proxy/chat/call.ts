@@ -118,7 +118,8 @@ export class ProviderCall implements UpstreamHandlers {
       this.#endStream(false)
       return
     }
-    const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#bytes)
+    const whole = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#bytes)
+    const body = withoutMark(whole)
     if (this.#status < 200 || this.#status >= 300) {
       this.#refused(body)
       return
@@ -210,6 +211,10 @@ export class ProviderCall implements UpstreamHandlers {
     return { ...NOTHING, errorType: 'provider_error', errorCode, retries: this.#flight?.retries ?? 0 }
   }
 }
+
+/** Some servers begin with a byte order mark, which clients take off and JSON.parse does not. */
+const withoutMark = (body: Buffer) =>
+  body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
 
 const brokenAnswer = (detail: string, cause?: unknown) =>
   new AppError('PROVIDER_ERROR', `The provider's answer could not be read: ${detail}.`, { cause })

@@ -109,6 +109,16 @@ test('whatever a provider answers, everybody else is served', async t => {
     },
   )
 
+  await t.test('an answer behind a byte order mark is an answer', async t => {
+    const it = await hostileScene(t, system)
+    const { key, provider } = it
+    provider.serve = text(`\uFEFF${JSON.stringify({ choices: [choice({ content: 'Hi' })], usage })}`)
+    const answer = await complete(system, key, hello)
+    t.equal(answer.status, 200)
+    t.match(await answer.json(), { usage })
+    await isWell(t, it)
+  })
+
   await t.test('JSON nested deeper than anything can walk is answered, plain and streamed', async t => {
     const it = await hostileScene(t, system, { cacheTtlSeconds: 60 })
     const { key, provider } = it
