@@ -51,8 +51,9 @@ const SHIP_MS = 30_000
 const PING_MS = 2_000
 const CONNECT_MS = 2_000
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
-/** Statuses of a batch that may pass later: wrong secret, not ready yet, slow, too many, or broken. */
-const RETRIED = new Set([401, 404, 408, 429])
+/** What the control plane answers to a batch whose content it will never take. */
+const REFUSED = new Set([400, 422])
+const TOO_LARGE = 413
 
 /** @param origin CONTROL_PLANE_URL. @param aghSecret the internal token is derived from it. */
 export function createControlPlaneClient(origin: string, aghSecret: string): ControlPlaneClient {
@@ -108,7 +109,7 @@ export function createControlPlaneClient(origin: string, aghSecret: string): Con
         if (status === 200) {
           return { kind: 'committed', rejected: checked(shipCalls.response, parsed(text)).rejected }
         }
-        if (status >= 400 && status < 500 && !RETRIED.has(status)) return { kind: 'refused', status }
+        if (refusesBatch(status, text)) return { kind: 'refused', status }
         throw new ControlPlaneAway(`it answered ${status} to ${shipCalls.path}`)
       } finally {
         done()
@@ -124,6 +125,22 @@ export function createControlPlaneClient(origin: string, aghSecret: string): Con
       }
     },
     close: () => pool.destroy(),
+  }
+}
+
+/**
+ * Only the control plane's own word counts: a refused record is set aside for good, and whatever stands between the two
+ * programs may answer 400 or 403 to everything for a while. A batch too large for one of them is sent in halves.
+ */
+const refusesBatch = (status: number, text: string): boolean =>
+  status === TOO_LARGE || (REFUSED.has(status) && isOwnError(text))
+
+function isOwnError(text: string): boolean {
+  try {
+    const { error } = JSON.parse(text) as { error?: { code?: unknown } }
+    return typeof error?.code === 'string'
+  } catch {
+    return false
   }
 }
 

@@ -22,7 +22,7 @@ export interface Shipper {
   close(): Promise<void>
 }
 
-/** Sends newline-delimited JSON. Rejects for what is worth trying again: no connection, no answer, 401, 404, 408, 429, 5xx. */
+/** Sends newline-delimited JSON. Rejects for what is worth trying again: all but the control plane's own refusal. */
 export type Ship = (body: Buffer, signal: AbortSignal) => Promise<ShipOutcome>
 export type ShipOutcome = { kind: 'committed'; rejected: number } | { kind: 'refused'; status: number }
 

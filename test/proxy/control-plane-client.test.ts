@@ -47,16 +47,25 @@ t.test('a batch counts as committed only after 200 with the form of an answer', 
   }
 })
 
-t.test('401, 404, 408, 429 and 5xx are tried again, other 4xx refuse the batch', async t => {
-  for (const status of [401, 404, 408, 429, 500, 502, 503]) {
-    const { client } = await answering(t, status, '{}')
-    await t.rejects(client.ship(Buffer.from('{}\n'), never), ControlPlaneAway, String(status))
-  }
-  for (const status of [400, 403, 413, 422]) {
-    const { client } = await answering(t, status, '{}')
-    t.same(await client.ship(Buffer.from('{}\n'), never), { kind: 'refused', status })
-  }
-})
+t.test(
+  'only the control plane’s own 400 and 422 refuse a batch, and 413; all else is tried again',
+  async t => {
+    const own = '{"error":{"code":"VALIDATION_ERROR","message":"No."}}'
+    for (const status of [401, 403, 404, 405, 408, 421, 429, 500, 502, 503]) {
+      const { client } = await answering(t, status, own)
+      await t.rejects(client.ship(Buffer.from('{}\n'), never), ControlPlaneAway, String(status))
+    }
+    for (const status of [400, 413, 422]) {
+      const { client } = await answering(t, status, own)
+      t.same(await client.ship(Buffer.from('{}\n'), never), { kind: 'refused', status })
+    }
+    const ingress = '<html><title>400 The plain HTTP request was sent to HTTPS port</title></html>'
+    for (const body of [ingress, 'RBAC: access denied', '{}', 'null', '{"error":"no"}', '']) {
+      const { client } = await answering(t, 400, body)
+      await t.rejects(client.ship(Buffer.from('{}\n'), never), ControlPlaneAway, body)
+    }
+  },
+)
 
 t.test('a path in CONTROL_PLANE_URL is kept', async t => {
   const { seen, origin } = await answering(t, 200, '{"owner":"own"}')
