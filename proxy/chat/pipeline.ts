@@ -27,15 +27,18 @@ export function completeChat(exchange: Exchange, deps: Deps): void {
   try {
     credential = readCredential(exchange.headers, deps.config.ownOrigin)
   } catch (error) {
-    refuse(exchange, error, deps)
+    refuse(exchange, error, startedAtMs, deps)
     return
   }
   exchange.readBody(BODY_LIMIT_BYTES, result => {
     if (result.kind === 'tooLarge') {
-      refuse(exchange, new AppError('PAYLOAD_TOO_LARGE', 'The body is larger than 10 MB.'), deps)
+      const error = new AppError('PAYLOAD_TOO_LARGE', 'The body is larger than 10 MB.')
+      refuse(exchange, error, startedAtMs, deps)
       return
     }
-    judge(exchange, credential, result.bytes, startedAtMs, deps).catch(error => refuse(exchange, error, deps))
+    judge(exchange, credential, result.bytes, startedAtMs, deps).catch(error =>
+      refuse(exchange, error, startedAtMs, deps),
+    )
   })
 }
 
@@ -141,7 +144,10 @@ async function lookUp({ call, caller, model, connection }: ScopedTarget, deps: D
     upstreamModel,
   }
   const key = keyOf(scope, call)
-  return { key, ttlSeconds: credential.cacheTtlSeconds ?? 0, answer: await deps.cache.get(key) }
+  const answer = await deps.cache.get(key)
+  if (answer === null) deps.metrics.cacheMisses.inc()
+  else deps.metrics.cacheHits.inc()
+  return { key, ttlSeconds: credential.cacheTtlSeconds ?? 0, answer }
 }
 
 /** @throws AppError VALIDATION_ERROR for a request that is nested too deeply. */
@@ -182,7 +188,8 @@ async function keepOwnTrace(context: TraceContext, teamId: string, deps: Deps): 
   context.ignored.push(context.traceIdSource)
 }
 
-function refuse(exchange: Exchange, error: unknown, deps: Deps): void {
+function refuse(exchange: Exchange, error: unknown, startedAtMs: number, deps: Deps): void {
+  deps.metrics.callSeconds.refused.observe((deps.now() - startedAtMs) / 1000)
   if (!(error instanceof AppError)) {
     deps.log.error({ err: error, requestId: exchange.requestId }, 'completion failed')
   } else if (error.status >= 500) {

@@ -24,11 +24,18 @@ export function settleCall(
   const known = outcome.charged ? outcome.tokens : NONE
   const tokens = known ?? estimated(admission.estimate, outcome)
   const cost = costNano(tokens, admission.target.model.prices)
-  deps.spool.appendWithTurn(callRecord(call, outcome, tokens, cost, known === null, deps.now()), error => {
+  const endedAtMs = deps.now()
+  deps.metrics.callSeconds[endOf(outcome)].observe((endedAtMs - call.startedAtMs) / 1000)
+  deps.spool.appendWithTurn(callRecord(call, outcome, tokens, cost, known === null, endedAtMs), error => {
     if (error !== null) reportLoss(call, cost, error, deps)
     settleHold(admission.hold, outcome.charged, cost, tokens, deps)
     reply(cost)
   })
+}
+
+function endOf({ status, errorCode }: Outcome): 'ok' | 'aborted' | 'failed' {
+  if (status === 'ok') return 'ok'
+  return errorCode === 'client_disconnected' ? 'aborted' : 'failed'
 }
 
 /**

@@ -129,5 +129,3 @@ export class LedgerUnavailable extends Error {
 /** A hold lives this long unless renewed; the proxy renews every HOLD_RENEW_MS, so orphans die within 80 s. */
 export const HOLD_TTL_MS = 60_000
 export const HOLD_RENEW_MS = 20_000
-/** Both rate windows slide over 60 one-second buckets (spec 3, limits). */
-export const RATE_WINDOW_SECONDS = 60

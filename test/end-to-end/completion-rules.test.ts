@@ -215,6 +215,34 @@ test('a client that leaves aborts the provider’s call at once and is charged f
   t.equal(fake.aborted, 2, 'a plain call is aborted too')
 })
 
+test('the metrics tell how completions ended, and what the response cache saved', async t => {
+  const { system, fake, team, key } = await scene(t)
+  const cached = await addVirtualKey(system, team, { cacheTtlSeconds: 60 })
+  for (let call = 0; call < 3; call++) await (await complete(system, cached.key, hello)).text()
+  fake.next({ status: 500 })
+  t.equal((await complete(system, key, hello)).status, 502)
+  t.equal((await complete(system, key, { ...hello, model: 'unregistered' })).status, 400)
+  t.equal((await complete(system, 'agh_sk_nonsense', hello)).status, 401)
+  fake.next({ hang: true })
+  const [left, seen] = [new AbortController(), fake.requests.length]
+  const leaving = fetch(`${system.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify(hello),
+    signal: left.signal,
+  })
+  while (fake.requests.length === seen) await sleep(10)
+  left.abort()
+  await t.rejects(leaving)
+  await sleep(200)
+
+  const text = await (await fetch(`${system.origin}/metrics`)).text()
+  for (const [outcome, calls] of Object.entries({ ok: 3, failed: 1, refused: 2, aborted: 1 }))
+    t.match(text, `agh_proxy_call_seconds_count{outcome="${outcome}"} ${calls}`)
+  t.match(text, 'agh_proxy_cache_total{result="hit"} 2')
+  t.match(text, 'agh_proxy_cache_total{result="miss"} 1')
+})
+
 test('JSON nested deeper than it can be written again is the client’s mistake', async t => {
   const { system, team, key } = await scene(t)
   const { key: cachedKey } = await addVirtualKey(system, team, { cacheTtlSeconds: 60 })
