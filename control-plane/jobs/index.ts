@@ -22,15 +22,22 @@ export const jobList: readonly Job[] = [
   weeklyDigestJob,
 ]
 
-/** When jobs run by the clock, in cron's five fields, UTC; one line a job. */
+/**
+ * When a job runs by the clock, in cron's five fields, UTC. Under its own key: one that fails, or that no worker has come
+ * to, is replaced by the next. Without it each minute adds another with 25 attempts of its own, until nothing but them is
+ * worked on and no mail goes out.
+ */
+const at = (time: string, { name }: Job, options = ''): string => `${time} ${name} ?jobKey=${name}${options}`
+
+/** One line a job. */
 export const crontab: readonly string[] = [
-  `* * * * * ${reconcileJob.name}`,
-  `* * * * * ${budgetAlertsJob.name}`,
-  `17 * * * * ${sweepExpiredJob.name}`,
-  `27 * * * * ${toolExecutionRetentionJob.name}`,
-  `* * * * * ${foldRollupsJob.name}`,
-  `7 * * * * ${tracePartitionsJob.name}`,
-  `37 * * * * ${traceRetentionJob.name}`,
+  at('* * * * *', reconcileJob),
+  at('* * * * *', budgetAlertsJob),
+  at('17 * * * *', sweepExpiredJob),
+  at('27 * * * *', toolExecutionRetentionJob),
+  at('* * * * *', foldRollupsJob),
+  at('7 * * * *', tracePartitionsJob),
+  at('37 * * * *', traceRetentionJob),
   // Made up for within a day when nothing ran on Monday morning.
-  `0 8 * * 1 ${weeklyDigestJob.name} ?fill=1d`,
+  at('0 8 * * 1', weeklyDigestJob, '&fill=1d'),
 ]

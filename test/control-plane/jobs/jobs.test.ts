@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseCrontab } from 'graphile-worker'
 import pg from 'pg'
 import { type Test, test } from 'tap'
 import { inTransaction } from '../../../control-plane/db/sql.js'
@@ -49,6 +50,27 @@ test('a job key keeps one waiting job, the newest', async t => {
     rows.map(row => row.payload),
     [{ n: 2 }],
   )
+})
+
+test('jobs of the schedule that nobody gets to, or that fail, wait once and not once a minute', async t => {
+  const cp = await startControlPlane(t)
+  const { sql } = cp.deps
+  const waiting = () => sql<{ task: string; jobs: number }[]>`
+    select t.identifier as task, count(*)::int as jobs from graphile_worker._private_jobs j
+    join graphile_worker._private_tasks t on t.id = j.task_id group by 1 order by 1`
+  const items = parseCrontab(crontab.join('\n'))
+  for (const minute of [1, 2, 3]) {
+    // As graphile-worker adds what is due.
+    for (const { task, options } of items) {
+      await sql`select 1 from graphile_worker.add_job(${task}, job_key => ${options?.jobKey ?? null}::text)`
+    }
+    t.ok(
+      (await waiting()).every(row => row.jobs === 1),
+      `after minute ${minute}`,
+    )
+    await sql`update graphile_worker._private_jobs set attempts = 1, last_error = 'failed'`
+  }
+  t.equal((await waiting()).length, jobList.length - 1, 'all but mails')
 })
 
 test('stopping waits for the job at work', async t => {
