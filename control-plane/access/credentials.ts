@@ -39,7 +39,7 @@ export async function signedInSession(request: FastifyRequest, deps: Deps): Prom
   const session = await findSessionByHash(deps.sql, hashToken(token), new Date(deps.now()))
   if (session === null) return null
   if (isWrite(request.method) && !isOwnOrigin(request, deps.config)) {
-    throw forbidden('Cross-site requests are not allowed.')
+    throw crossSite()
   }
   return {
     via: 'session',
@@ -49,6 +49,8 @@ export async function signedInSession(request: FastifyRequest, deps: Deps): Prom
     credentialId: session.id,
   }
 }
+
+export const crossSite = () => forbidden('Cross-site requests are not allowed.')
 
 const isWrite = (method: string) => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
 

@@ -1,11 +1,11 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as contract from '../../shared/contract/auth.js'
 import { notFound } from '../../shared/errors/app-error.js'
-import { signedInSession } from '../access/credentials.js'
+import { crossSite, signedInSession } from '../access/credentials.js'
 import type { Principal } from '../access/principal.js'
 import type { Deps } from '../deps.js'
 import { changeTeam } from '../gateway/publish.js'
-import { clientAddress } from '../http/origin.js'
+import { clientAddress, isForeignPage } from '../http/origin.js'
 import { route } from '../http/route.js'
 import { acceptInvite } from './accept-invite.js'
 import { deleteSession, findTeamName, findUserById, listTeamsOfUser, moveSession } from './queries.js'
@@ -15,13 +15,15 @@ import { signUp } from './sign-up.js'
 
 /** Sign-up, sign-in, sessions and accepting an invite (spec 4, section 3). */
 export function registerAuth(app: FastifyInstance, deps: Deps): void {
-  route(app, deps, contract.signUp, async ({ body, reply }) => {
+  route(app, deps, contract.signUp, async ({ body, request, reply }) => {
+    refuseForeignPage(deps, request)
     const { user, team, token } = await signUp(deps, body)
     setSessionCookie(reply, deps.config, token)
     return { user, team }
   })
 
   route(app, deps, contract.signIn, async ({ body, request, reply }) => {
+    refuseForeignPage(deps, request)
     const address = clientAddress(request, deps.config)
     const { user, team, teams, token } = await signIn(deps, { ...body, address })
     setSessionCookie(reply, deps.config, token)
@@ -47,12 +49,23 @@ export function registerAuth(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, contract.acceptInvite, async ({ params, body, request, reply }) => {
+    refuseForeignPage(deps, request)
     const session = await signedInSession(request, deps)
     const address = clientAddress(request, deps.config)
     const { user, team, token } = await acceptInvite(deps, { ...body, token: params.token, session, address })
     setSessionCookie(reply, deps.config, token)
     return { user, team }
   })
+}
+
+/**
+ * A form on another site could sign its visitor in to an account of its author, who then reads along: what the visitor
+ * stores from there on, a provider's key perhaps, is the author's.
+ *
+ * @throws AppError FORBIDDEN.
+ */
+function refuseForeignPage({ config }: Deps, request: FastifyRequest): void {
+  if (isForeignPage(request, config)) throw crossSite()
 }
 
 /** It is refused at once, on every proxy too. */

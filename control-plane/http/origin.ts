@@ -33,6 +33,12 @@ export function isOwnOrigin(request: FastifyRequest, config: Config): boolean {
   return url.origin === new URL(config.appUrl).origin || url.host === requestHost(request, config)
 }
 
+/** Whether a browser says that a page of another site sent the request; programs say nothing. */
+export function isForeignPage(request: FastifyRequest, config: Config): boolean {
+  const isBrowser = request.headers.origin !== undefined || request.headers['sec-fetch-site'] !== undefined
+  return isBrowser && !isOwnOrigin(request, config)
+}
+
 function requestHost(request: FastifyRequest, config: Config): string | undefined {
   const forwarded = request.headers['x-forwarded-host']
   if (typeof forwarded === 'string' && isForwardedByProxy(request.headers, config)) return forwarded

@@ -33,6 +33,22 @@ test('the session cookie is httpOnly, SameSite=Lax, for 30 days, and Secure when
   t.match(setCookie(await secure.call(signUp, { body: ada })), /; Secure/)
 })
 
+test('403: a page of another site signs nobody up or in; the service’s own and programs do', async t => {
+  const cp = await startControlPlane(t)
+  const foreign = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+  const own = { origin: 'http://agh.test', 'sec-fetch-site': 'same-origin' }
+  const refusal = { code: 'FORBIDDEN', message: 'Cross-site requests are not allowed.' }
+  for (const headers of [foreign, { origin: 'null' }, { 'sec-fetch-site': 'same-site' }]) {
+    const answer = await cp.call(signUp, { body: ada, headers })
+    t.same(answer.error, refusal)
+    t.notOk(answer.headers['set-cookie'])
+  }
+  t.equal((await cp.call(signUp, { body: ada, headers: own })).status, 201)
+  t.same((await cp.call(signIn, { body: ada, headers: foreign })).error, refusal)
+  t.equal((await cp.call(signIn, { body: ada, headers: own })).status, 200)
+  t.equal((await cp.call(signIn, { body: ada })).status, 200)
+})
+
 test('400: sign-up names what is wrong', async t => {
   const cp = await startControlPlane(t)
   const refused = async (body: object) => (await cp.call(signUp, { body: body as typeof ada })).error
