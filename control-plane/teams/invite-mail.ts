@@ -1,4 +1,5 @@
 import type { Mail } from '../mail/mailer.js'
+import { oneLine } from '../notifications/compose.js'
 
 /** The mail with the link. Plain text: there is nothing in it that needs more. */
 export const inviteMail = (invite: {
@@ -9,9 +10,10 @@ export const inviteMail = (invite: {
   expiresAt: Date
 }): Mail => ({
   to: invite.email,
-  subject: `You are invited to ${invite.teamName} on agh`,
+  subject: oneLine(`You are invited to ${invite.teamName} on agh`),
   text: [
-    `You are invited to join the team "${invite.teamName}" as ${invite.role}.`,
+    // A name of several lines would be text of the team's own in a mail of agh's, a link to anywhere among it.
+    oneLine(`You are invited to join the team "${invite.teamName}" as ${invite.role}.`),
     '',
     `Accept: ${invite.url}`,
     '',

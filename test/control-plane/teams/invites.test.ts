@@ -1,7 +1,13 @@
 import { type Test, test } from 'tap'
 import { jobList } from '../../../control-plane/jobs/index.js'
 import { acceptInvite, getMe, signIn } from '../../../shared/contract/auth.js'
-import { createInvite, deleteInvite, listInvites, removeMember } from '../../../shared/contract/teams.js'
+import {
+  createInvite,
+  deleteInvite,
+  listInvites,
+  removeMember,
+  updateTeam,
+} from '../../../shared/contract/teams.js'
 import { type ControlPlane, type Credential, startControlPlane } from '../../support/control-plane.js'
 import { person, type SeededTeam, team } from '../../support/seed.js'
 
@@ -25,6 +31,17 @@ test('201: an invite has a link under APP_URL for seven days, and is mailed by a
   await sendMail?.run(queued?.payload, cp.deps)
   t.match(cp.outbox, [{ to: 'new@example.com', subject: new RegExp(mine.name) }])
   t.ok(cp.outbox[0]?.text.includes(invite.body.url))
+})
+
+test('the name of a team cannot write lines of its own into the mail', async t => {
+  const { cp, mine } = await seeded(t)
+  const name = 'Ours"\r\n\r\nYour password has expired: https://evil.example\n\n"'
+  await cp.call(updateTeam, { as: mine.owner.session, params: { id: mine.teamId }, body: { name } })
+  await send(cp, mine, { email: 'new@example.com', role: 'viewer' })
+  const [queued] = await cp.deps.sql<{ payload: { subject: string; text: string } }[]>`
+    select payload from graphile_worker._private_jobs`
+  t.notMatch(queued?.payload.subject, /[\r\n]/)
+  t.notMatch(queued?.payload.text, /^Your password/m)
 })
 
 test('a new user accepts with a password: 200 with user and team, a session cookie, and the role', async t => {
