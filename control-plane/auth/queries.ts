@@ -180,10 +180,16 @@ export async function markInviteAccepted(tx: Sql, inviteId: string, at: Date): P
   await tx`update invites set accepted_at = ${at} where id = ${inviteId}`
 }
 
-/** Removes what has run out: sessions, sign-in attempts older than any window, invites nobody accepted for a month. */
+/**
+ * Removes what has run out: sessions, sign-in attempts older than any window, invites nobody accepted for a month, and
+ * jobs that were given up a week ago, as mails to an address that no server takes; the queue itself keeps them for ever.
+ */
 export async function deleteExpired(sql: Sql, now: Date): Promise<void> {
-  const [dayAgo, monthAgo] = [new Date(now.getTime() - 86_400_000), new Date(now.getTime() - 30 * 86_400_000)]
+  const daysAgo = (days: number) => new Date(now.getTime() - days * 86_400_000)
   await sql`delete from sessions where expires_at < ${now}`
-  await sql`delete from sign_in_attempts where at < ${dayAgo}`
-  await sql`delete from invites where accepted_at is null and expires_at < ${monthAgo}`
+  await sql`delete from sign_in_attempts where at < ${daysAgo(1)}`
+  await sql`delete from invites where accepted_at is null and expires_at < ${daysAgo(30)}`
+  await sql`select 1 from graphile_worker.complete_jobs(array(
+    select id from graphile_worker.jobs
+    where attempts >= max_attempts and locked_at is null and updated_at < ${daysAgo(7)}))`
 }

@@ -73,6 +73,23 @@ test('jobs of the schedule that nobody gets to, or that fail, wait once and not 
   t.equal((await waiting()).length, jobList.length - 1, 'all but mails')
 })
 
+test('a mail that was given up leaves the queue after a week; one that is tried again does not', async t => {
+  const cp = await startControlPlane(t)
+  const { sql, jobs } = cp.deps
+  for (const name of ['lost', 'new', 'trying'])
+    await inTransaction(sql, tx => jobs.enqueue(tx, 'send_mail', { name }))
+  await sql`
+    update graphile_worker._private_jobs set updated_at = now() - interval '8 days',
+      attempts = case payload->>'name' when 'trying' then max_attempts - 1 else max_attempts end`
+  await sql`update graphile_worker._private_jobs set updated_at = now() where payload->>'name' = 'new'`
+  await jobList.find(one => one.name === 'sweep_expired')?.run({}, cp.deps)
+  const left = await sql`select payload->>'name' as name from graphile_worker._private_jobs order by 1`
+  t.same(
+    left.map(row => row.name),
+    ['new', 'trying'],
+  )
+})
+
 test('stopping waits for the job at work', async t => {
   const cp = await startControlPlane(t)
   let state = 'waiting'
