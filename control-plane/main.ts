@@ -104,19 +104,19 @@ async function waitForSchema(sql: Sql, log: Logger): Promise<void> {
 async function main(): Promise<void> {
   const running = await startControlPlane()
   let isStopping = false
-  const stop = async () => {
+  const stop = (code: number) => {
     if (isStopping) process.exit(1)
     isStopping = true
-    await running.close()
-    process.exit(0)
+    void running.close().finally(() => process.exit(code))
   }
   // One request's forgotten promise must not end everybody else's; an exception leaves unknown state behind.
   process.on('unhandledRejection', error => running.log.error({ err: error }, 'unhandled rejection'))
   process.on('uncaughtException', error => {
     running.log.fatal({ err: error }, 'uncaught exception')
-    void stop().finally(() => process.exit(1))
+    // Not 0, which tells whoever watches the process that it may stay down.
+    stop(1)
   })
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(0))
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -65,6 +65,18 @@ test('a process drains on SIGTERM: a request at work is answered, and it exits w
   t.equal(await child.exited, 0)
 })
 
+test('a process that an exception ends drains too, and exits with 1: it wants to be started again', async t => {
+  const { url } = await testDatabase(t)
+  const throwing = "process.once('SIGUSR2', () => { throw new Error('unforeseen') })"
+  const child = await startProcess(t, environment(url, { LOG_LEVEL: 'info' }), [
+    '--import',
+    `data:text/javascript,${encodeURIComponent(throwing)}`,
+  ])
+  await ready(child.origin)
+  child.process.kill('SIGUSR2')
+  t.equal(await child.exited, 1)
+})
+
 test('a process whose database is unknown says so in one line', async t => {
   const { url } = await testDatabase(t)
   const broken = environment(url, { PORT: 'eighty' })
@@ -80,8 +92,9 @@ test('a process whose database is unknown says so in one line', async t => {
 
 const entry = fileURLToPath(new URL('../../control-plane/main.js', import.meta.url))
 
-async function startProcess(t: Test, env: Record<string, string>) {
-  const child: ChildProcess = spawn(process.execPath, [entry], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+async function startProcess(t: Test, env: Record<string, string>, options: readonly string[] = []) {
+  const stdio = ['ignore', 'pipe', 'inherit'] as const
+  const child: ChildProcess = spawn(process.execPath, [...options, entry], { env, stdio: [...stdio] })
   t.teardown(() => child.kill('SIGKILL'))
   const exited = new Promise<number | null>(resolve => child.once('exit', code => resolve(code)))
   const origin = await new Promise<string>((resolve, reject) => {
