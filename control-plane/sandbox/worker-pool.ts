@@ -7,7 +7,7 @@ export interface PoolSettings extends WorkerSettings {
   size: number
   /** The longest that a job may keep its worker. */
   wallMs: number
-  /** Jobs that may wait, of one team and of all. */
+  /** Jobs that may wait, of one team and of all; the first of each team may beyond. */
   waitingPerTeam: number
   waitingMax: number
 }
@@ -41,8 +41,10 @@ export class WorkerPool {
   run(job: Job, team: string): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       const queue = this.#queues.get(team) ?? []
+      // A team that waits for nothing yet always gets its turn: a few others cannot fill the room against it.
       const isFull =
-        queue.length >= this.#settings.waitingPerTeam || this.#waiting >= this.#settings.waitingMax
+        queue.length >= this.#settings.waitingPerTeam ||
+        (queue.length > 0 && this.#waiting >= this.#settings.waitingMax)
       if (this.#isClosed || isFull) {
         reject(unavailable('Too many transforms and schema checks are waiting; try again.'))
         return

@@ -47,10 +47,22 @@ test('above the bound jobs are refused at once, per team and in all; then there 
   const accepted = [1, 2, 3].map(n => sandbox.runTransform(honest, n, 'a'))
   await t.rejects(sandbox.runTransform(honest, 4, 'a'), refused)
   accepted.push(sandbox.runTransform(honest, 5, 'b'), sandbox.runTransform(honest, 6, 'b'))
-  await t.rejects(sandbox.runTransform(honest, 7, 'c'), refused)
+  await t.rejects(sandbox.runTransform(honest, 7, 'b'), refused)
   const verdicts = await Promise.all(accepted)
   t.ok(verdicts.every(verdict => verdict.ok))
   t.same(await sandbox.runTransform(honest, 8, 'a'), { ok: true, value: 8 })
+})
+
+test('teams that fill the queue keep no other team out: it gets its turn among them', async t => {
+  const sandbox = createSandbox({ size: 1, waitingPerTeam: 3, waitingMax: 6, wallMs: 10_000 })
+  t.teardown(() => sandbox.close())
+  const order: string[] = []
+  const run = async (name: string) => {
+    await sandbox.runTransform(honest, 1, name.slice(0, 1))
+    order.push(name)
+  }
+  await Promise.all(['a1', 'a2', 'a3', 'b1', 'b2', 'b3', 'c1'].map(run))
+  t.same(order, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'b3'])
 })
 
 test('no thread is started before it is needed, and none keeps a process alive', async t => {
