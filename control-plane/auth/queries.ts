@@ -120,6 +120,10 @@ export async function forgiveSignInAttempt(sql: Sql, attemptId: string): Promise
   await sql`update sign_in_attempts set failed = false where id = ${attemptId}`
 }
 
+export async function deleteSignInAttempt(sql: Sql, attemptId: string): Promise<void> {
+  await sql`delete from sign_in_attempts where id = ${attemptId}`
+}
+
 /** When the `nth` newest failure of an account since an instant happened, other than this attempt; null: fewer. */
 export async function findNthFailure(
   sql: Sql,

@@ -3,6 +3,7 @@ import { inTransaction } from '../db/sql.js'
 import type { Deps } from '../deps.js'
 import { verifyPassword } from './password.js'
 import {
+  deleteSignInAttempt,
   findLatestTeamId,
   findNthAttemptFrom,
   findNthFailure,
@@ -84,8 +85,8 @@ async function admitAttempt(deps: Deps, account: string, address: string): Promi
     flood === null ? 0 : flood.getTime() + addressLimit.windowMs,
   )
   if (freeAtMs <= nowMs) return id
-  // A refused attempt is no guess: it must not keep the account locked for longer.
-  await forgiveSignInAttempt(deps.sql, id)
+  // A refused attempt is no guess: it must not keep the account locked for longer, nor a flood of them fill a table.
+  await deleteSignInAttempt(deps.sql, id)
   const retryAfterSeconds = Math.max(1, Math.ceil((freeAtMs - nowMs) / 1000))
   throw new AppError('RATE_LIMITED', 'Too many sign-in attempts. Try again later.', {
     headers: { 'retry-after': String(retryAfterSeconds) },

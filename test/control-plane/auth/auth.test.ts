@@ -168,6 +168,8 @@ test('429: an address gets 100 attempts a minute, over all accounts', async t =>
   const answer = await cp.call(signIn, { body: ada })
   t.equal(answer.status, 429)
   t.equal(answer.headers['retry-after'], '30')
+  const [kept] = await sql`select count(*)::int as attempts from sign_in_attempts`
+  t.equal(kept?.attempts, 100, 'what was refused leaves no row: anybody can send as many as they like')
 })
 
 test('204: signing out revokes the session at once, in the ledger too, and clears the cookie', async t => {
