@@ -14,7 +14,6 @@ import {
   deleteSessionsOfMember,
   findMember,
   findTeamById,
-  lockTeam,
   type MemberRow,
   updateMemberRole,
 } from './queries.js'
@@ -35,7 +34,6 @@ export async function changeRole(
 ): Promise<MemberRow> {
   const { teamId } = actor
   return changeTeam(deps, teamId, async tx => {
-    await lockTeam(tx, teamId)
     const member = await findMember(tx, teamId, userId)
     if (member === null) throw notFound('Member')
     checkMayGive(actor, role)
@@ -62,7 +60,6 @@ export async function removeMember(deps: Deps, actor: Principal, userId: string)
   // Filled by the change, read after it.
   const revokedIds: string[] = []
   const remove = async (tx: Sql) => {
-    await lockTeam(tx, teamId)
     const member = await findMember(tx, teamId, userId)
     if (member === null) throw notFound('Member')
     if (!isLeaving) checkMayManage(actor, member)
@@ -93,6 +90,7 @@ const named = async (tx: Sql, teamId: string) => ({
   teamName: (await findTeamById(tx, teamId))?.name ?? '',
 })
 
+/** Of two at once the later one counts: `changeTeam` lets one after the other. */
 async function checkNotLastOwner(tx: Sql, teamId: string): Promise<void> {
   if ((await countOwners(tx, teamId)) <= 1) throw conflict(LAST_OWNER)
 }

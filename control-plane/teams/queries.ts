@@ -16,9 +16,9 @@ export async function updateTeamName(tx: Sql, teamId: string, name: string): Pro
   await tx`update teams set name = ${name} where id = ${teamId}`
 }
 
-/** Orders the writers of a team, so that "at least one owner" is counted by one of them at a time. */
+/** Orders a writer of a team among the others and among its changes (`changeTeam`), until the transaction ends. */
 export async function lockTeam(tx: Sql, teamId: string): Promise<void> {
-  await tx`select 1 from teams where id = ${teamId} for update`
+  await tx`select 1 from teams where id = ${teamId} for no key update`
 }
 
 export interface MemberRow {
