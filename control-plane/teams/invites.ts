@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Role } from '../../shared/contract/common.js'
-import { conflict, notFound } from '../../shared/errors/app-error.js'
+import { conflict, notFound, unauthorized } from '../../shared/errors/app-error.js'
 import { hashToken, mintToken } from '../../shared/secrets/token.js'
 import type { Principal } from '../access/principal.js'
 import { record } from '../audit/record.js'
@@ -9,7 +9,14 @@ import type { Deps } from '../deps.js'
 import { enqueueMail } from '../mail/send-mail.job.js'
 import { inviteMail } from './invite-mail.js'
 import { checkMayGive } from './members.js'
-import { deletePendingInvitesTo, findMemberByEmail, findTeamById, insertInvite } from './queries.js'
+import {
+  deletePendingInvitesTo,
+  findMember,
+  findMemberByEmail,
+  findTeamById,
+  insertInvite,
+  lockTeam,
+} from './queries.js'
 
 const INVITE_MS = 7 * 86_400_000
 
@@ -31,13 +38,17 @@ export async function createInvite(
   actor: Principal,
   input: { email: string; role: Role },
 ): Promise<CreatedInvite> {
-  checkMayGive(actor, input.role)
   const { teamId } = actor
   const nowMs = deps.now()
   const token = mintToken()
   const url = `${deps.config.appUrl}/invites/${token}`
   const created = { id: randomUUID(), ...input, expiresAt: new Date(nowMs + INVITE_MS) }
   await inTransaction(deps.sql, async tx => {
+    // The request may have waited while its person was lowered or removed.
+    await lockTeam(tx, teamId)
+    const sender = await findMember(tx, teamId, actor.userId ?? '')
+    if (sender === null) throw unauthorized()
+    checkMayGive(sender, input.role)
     const team = await findTeamById(tx, teamId)
     if (team === null) throw notFound('Team')
     if ((await findMemberByEmail(tx, teamId, input.email)) !== null)

@@ -1,4 +1,4 @@
-import type { Role } from '../../shared/contract/common.js'
+import { type Role, roles } from '../../shared/contract/common.js'
 import { conflict, forbidden, notFound } from '../../shared/errors/app-error.js'
 import { isManager } from '../access/policy.js'
 import type { Principal } from '../access/principal.js'
@@ -11,6 +11,7 @@ import { mailRemoved, mailRoleChanged } from '../notifications/membership-mails.
 import {
   countOwners,
   deleteMember,
+  deletePendingInvitesBy,
   deleteSessionsOfMember,
   findMember,
   findTeamById,
@@ -21,7 +22,8 @@ import {
 const LAST_OWNER = 'A team needs at least one owner.'
 
 /**
- * Gives a member another role; it holds for the next call of their keys and sessions (spec 4, sections 3 and 9).
+ * Gives a member another role; it holds for the next call of their keys and sessions (spec 4, sections 3 and 9), and for
+ * the invites that they have sent: those that they could not send any more are withdrawn.
  *
  * @throws AppError NOT_FOUND for somebody who is no member, FORBIDDEN for what the actor may not give or take,
  *   CONFLICT for the last owner.
@@ -41,6 +43,7 @@ export async function changeRole(
     if (member.role === 'owner' && role !== 'owner') await checkNotLastOwner(tx, teamId)
     if (member.role === role) return member
     await updateMemberRole(tx, teamId, userId, role)
+    await deletePendingInvitesBy(tx, teamId, userId, rolesToGive(role))
     const change = { from: member.role, to: role }
     await record(tx, actor, deps.now(), 'member_role_updated', change, { targetId: userId })
     await mailRoleChanged(deps, tx, await named(tx, teamId), { userId, ...change })
@@ -49,7 +52,8 @@ export async function changeRole(
 }
 
 /**
- * Removes a member, or lets the actor leave: their keys in the team and their sessions in it stop at once.
+ * Removes a member, or lets the actor leave: their keys in the team and their sessions in it stop at once, and so do the
+ * invites that they have sent, one of which could be to themselves.
  *
  * @throws AppError as `changeRole`.
  */
@@ -66,6 +70,7 @@ export async function removeMember(deps: Deps, actor: Principal, userId: string)
     if (member.role === 'owner') await checkNotLastOwner(tx, teamId)
     const revokedApiKeyIds = await revokePersonalKeys(tx, teamId, userId, new Date(deps.now()))
     revokedIds.push(...revokedApiKeyIds, ...(await deleteSessionsOfMember(tx, teamId, userId)))
+    await deletePendingInvitesBy(tx, teamId, userId, [])
     await deleteMember(tx, teamId, userId)
     const removal = { role: member.role, revokedApiKeyIds }
     await record(tx, actor, deps.now(), 'member_removed', removal, { targetId: userId })
@@ -75,8 +80,14 @@ export async function removeMember(deps: Deps, actor: Principal, userId: string)
 }
 
 /** An owner gives any role, an admin editor and viewer; the same for invites: nobody invites above what they may give. */
-export function checkMayGive(actor: Principal, role: Role): void {
-  if (actor.role !== 'owner' && (role === 'owner' || role === 'admin')) throw forbidden()
+function rolesToGive(role: Role | null): readonly Role[] {
+  if (role === 'owner') return roles
+  return role === 'admin' ? ['editor', 'viewer'] : []
+}
+
+/** @throws AppError FORBIDDEN. */
+export function checkMayGive(actor: { role: Role | null }, role: Role): void {
+  if (!rolesToGive(actor.role).includes(role)) throw forbidden()
 }
 
 /** An admin cannot change or remove an owner or another admin. */

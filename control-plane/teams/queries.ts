@@ -93,6 +93,18 @@ export async function deletePendingInvitesTo(tx: Sql, teamId: string, email: str
   await tx`delete from invites where team_id = ${teamId} and email = ${email} and accepted_at is null`
 }
 
+/** Withdraws the pending invites that a person sent to any but these roles. */
+export async function deletePendingInvitesBy(
+  tx: Sql,
+  teamId: string,
+  userId: string,
+  except: readonly Role[],
+): Promise<void> {
+  await tx`
+    delete from invites where team_id = ${teamId} and invited_by = ${userId} and accepted_at is null
+      and role <> all(${[...except]}::text[])`
+}
+
 export async function listPendingInvites(sql: Sql, teamId: string, now: Date): Promise<InviteRow[]> {
   return await sql<InviteRow[]>`
     select id, email, role, created_at, expires_at from invites

@@ -6,6 +6,7 @@ import {
   deleteInvite,
   listInvites,
   removeMember,
+  updateMember,
   updateTeam,
 } from '../../../shared/contract/teams.js'
 import { type ControlPlane, type Credential, startControlPlane } from '../../support/control-plane.js'
@@ -66,6 +67,36 @@ test('a signed-in person accepts and is switched to the team', async t => {
   t.match(answer.body, { user: { id: other.viewer.userId }, team: { id: mine.teamId, role: 'admin' } })
   const me = await cp.call(getMe, { as: cookieOf(answer) })
   t.equal(me.body.teams.length, 2)
+})
+
+test('an invite is worth what its sender may give: it goes with their membership, or with their role', async t => {
+  const { cp, mine } = await seeded(t)
+  const other = await person(cp, mine.teamId, 'owner')
+  const sent = async (email: string, role: 'owner' | 'admin' | 'viewer') => {
+    const { body } = await cp.call(createInvite, {
+      as: other.session,
+      params: { id: mine.teamId },
+      body: { email, role },
+    })
+    return body.url.split('/').at(-1) ?? ''
+  }
+  const accepted = async (token: string) =>
+    (await cp.call(acceptInvite, { params: { token }, body: { password: PASSWORD } })).status
+  const setRole = (role: 'owner' | 'admin' | 'editor') =>
+    cp.call(updateMember, {
+      as: mine.owner.session,
+      params: { id: mine.teamId, userId: other.userId },
+      body: { role },
+    })
+  const [high, low] = [await sent('high@example.com', 'admin'), await sent('low@example.com', 'viewer')]
+  await setRole('admin')
+  t.same([await accepted(high), await accepted(low)], [404, 200])
+  await setRole('owner')
+  const back = await sent('another-of-mine@example.com', 'owner')
+  const params = { id: mine.teamId, userId: other.userId }
+  t.equal((await cp.call(removeMember, { as: mine.owner.session, params })).status, 204)
+  t.equal(await accepted(back), 404, 'no way back in')
+  t.same((await cp.call(listInvites, { as: mine.owner.session, params: { id: mine.teamId } })).body, [])
 })
 
 test('an invite is accepted once, also by two at the same moment', async t => {
