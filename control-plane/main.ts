@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { FastifyInstance } from 'fastify'
 import { ConfigError } from '../shared/config/environment.js'
 import { connectLedger } from '../shared/ledger/connect.js'
 import { createLogger, type Logger } from '../shared/log/logger.js'
@@ -74,13 +75,15 @@ async function serve(deps: Deps, closers: (() => unknown)[]): Promise<string> {
   const republisher = startRepublisher(deps)
   closers.push(() => republisher.stop())
   worker = startJobs(deps, deps.config.DATABASE_URL)
-  closers.push(() => worker?.stop())
-  closers.push(async () => {
-    const cut = setTimeout(() => app.server.closeAllConnections(), DRAIN_MS)
-    await app.close()
-    clearTimeout(cut)
-  })
+  // Both at once: one after the other they would take longer than `agh start` waits before it kills.
+  closers.push(() => Promise.all([drain(app), worker?.stop()]))
   return url
+}
+
+async function drain(app: FastifyInstance): Promise<void> {
+  const cut = setTimeout(() => app.server.closeAllConnections(), DRAIN_MS)
+  await app.close()
+  clearTimeout(cut)
 }
 
 /** @throws SchemaError at once for a wrong schema; ConfigError when PostgreSQL stays away. */

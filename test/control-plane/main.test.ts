@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
+import { connectSql, inTransaction } from '../../control-plane/db/sql.js'
+import { createJobs } from '../../control-plane/jobs/enqueue.js'
 import { startControlPlane } from '../../control-plane/main.js'
 import { ConfigError } from '../../shared/config/environment.js'
 import { testDatabase } from '../support/postgres.js'
@@ -28,7 +31,6 @@ test('it starts, is ready with its jobs running, serves, and closes', async t =>
 
 test('it refuses to serve on a schema that is not the one it knows', async t => {
   const { url } = await testDatabase(t)
-  const { connectSql } = await import('../../control-plane/db/sql.js')
   const sql = connectSql(url)
   t.teardown(() => sql.end())
   await sql`delete from schema_migrations where name like '0001%'`
@@ -63,6 +65,32 @@ test('a process drains on SIGTERM: a request at work is answered, and it exits w
   child.process.kill('SIGTERM')
   t.equal((await signUp).status, 201)
   t.equal(await child.exited, 0)
+})
+
+test('a request and a job that hang are cut off at once, before whoever stops the process kills it', async t => {
+  const { url } = await testDatabase(t)
+  // A mail server that greets and says no more.
+  const mailServer = createServer(socket => socket.write('220 here\r\n'))
+  await new Promise<void>(listening => mailServer.listen(0, '127.0.0.1', listening))
+  t.teardown(() => mailServer.close())
+  const { port } = mailServer.address() as AddressInfo
+  const running = await startControlPlane(environment(url, { SMTP_URL: `smtp://127.0.0.1:${port}` }))
+  await ready(running.url)
+
+  const sql = connectSql(url)
+  t.teardown(() => sql.end())
+  const greeted = new Promise(connected => mailServer.once('connection', connected))
+  const mail = { to: 'a@b', subject: 's', text: 't' }
+  await inTransaction(sql, tx => createJobs().enqueue(tx, 'send_mail', mail))
+  await greeted
+  const request = connect(Number(new URL(running.url).port), '127.0.0.1')
+  request.on('error', () => {})
+  request.write('POST /api/v1/auth/login HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{')
+  await new Promise(resolve => setTimeout(resolve, 200))
+
+  const startedAt = Date.now()
+  await running.close()
+  t.ok(Date.now() - startedAt < 13_000, `${Date.now() - startedAt} ms`)
 })
 
 test('a process that an exception ends drains too, and exits with 1: it wants to be started again', async t => {
