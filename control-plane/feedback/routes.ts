@@ -9,7 +9,7 @@ import {
 import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { createDayMemo } from '../traces/day-counts.js'
-import { defaultFromMs } from '../traces/window.js'
+import { windowBounds } from '../traces/window.js'
 import { pageOfFeedback } from './feed.js'
 import { editFeedback, feedbackOfKnown, postFeedback, shown } from './feedback.js'
 import { feedbackBuckets } from './summary.js'
@@ -38,9 +38,8 @@ export function registerFeedback(app: FastifyInstance, deps: Deps): void {
   })
 
   route(app, deps, summarizeFeedback, async ({ query, principal }) => {
-    const nowMs = deps.now()
-    const to = query.to ?? nowMs
-    const window = { from: new Date(query.from ?? defaultFromMs(to, nowMs)), to: new Date(to) }
+    const { fromMs, toMs } = windowBounds(query, deps.now())
+    const window = { from: new Date(fromMs), to: new Date(toMs) }
     const buckets = await feedbackBuckets(deps.sql, principal.teamId, query.group_by, window)
     return { groupBy: query.group_by, buckets }
   })

@@ -23,20 +23,22 @@ export interface SessionQuestion {
   q: string | null
 }
 
-/** One page of a team's sessions, newest activity first, and how many there are in all. */
+/** One page of a team's sessions, newest activity first. */
 export async function listSessionRows(
   sql: Sql,
   question: SessionQuestion,
   page: { limit: number; offset: number },
-): Promise<{ rows: StoredSession[]; total: number }> {
-  const where = matches(sql, question)
-  const [rows, counts] = await Promise.all([
-    sql<StoredSession[]>`
-      select ${sessionColumns(sql)} from trace_sessions s where ${where}
-      order by s.last_at desc, s.session_id desc limit ${page.limit} offset ${page.offset}`,
-    sql<{ total: number }[]>`select count(*)::double precision as total from trace_sessions s where ${where}`,
-  ])
-  return { rows: [...rows], total: counts[0]?.total ?? 0 }
+): Promise<StoredSession[]> {
+  return sql<StoredSession[]>`
+    select ${sessionColumns(sql)} from trace_sessions s where ${matches(sql, question)}
+    order by s.last_at desc, s.session_id desc limit ${page.limit} offset ${page.offset}`
+}
+
+/** How many there are in all. */
+export async function countSessions(sql: Sql, question: SessionQuestion): Promise<number> {
+  const [row] = await sql<{ total: number }[]>`
+    select count(*)::double precision as total from trace_sessions s where ${matches(sql, question)}`
+  return row?.total ?? 0
 }
 
 function matches(sql: Sql, { teamId, bounds, q }: SessionQuestion): Fragment {

@@ -8,7 +8,13 @@ import type { Deps } from '../deps.js'
 import { route } from '../http/route.js'
 import { traceRowOf } from '../traces/present.js'
 import { windowBounds } from '../traces/window.js'
-import { findSession, listSessionRows, listTracesOfSession, type StoredSession } from './queries.js'
+import {
+  countSessions,
+  findSession,
+  listSessionRows,
+  listTracesOfSession,
+  type StoredSession,
+} from './queries.js'
 
 /** Spec 2, session detail. */
 const MAX_TRACES = 100
@@ -17,13 +23,13 @@ export function registerSessions(app: FastifyInstance, deps: Deps): void {
   route(app, deps, listSessions, async ({ query, principal }) => {
     const { page, limit } = query
     const q = query.q?.trim() ?? ''
-    const { rows, total } = await withOwnPlans(deps.sql, tx =>
-      listSessionRows(
-        tx,
-        { teamId: principal.teamId, bounds: windowBounds(query, deps.now()), q: q === '' ? null : q },
-        { limit, offset: (page - 1) * limit },
-      ),
-    )
+    const bounds = windowBounds(query, deps.now())
+    const question = { teamId: principal.teamId, bounds, q: q === '' ? null : q }
+    // Side by side: the page stops reading after its last row, the count cannot.
+    const [rows, total] = await Promise.all([
+      withOwnPlans(deps.sql, tx => listSessionRows(tx, question, { limit, offset: (page - 1) * limit })),
+      withOwnPlans(deps.sql, tx => countSessions(tx, question)),
+    ])
     return { data: rows.map(summaryOf), total, page, limit }
   })
 
