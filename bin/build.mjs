@@ -56,11 +56,12 @@ function build() {
   return 0
 }
 
-/** A deleted or renamed test must not go on running from dist/. */
+/** What was deleted or renamed must not live on in dist/: a test would run, a migration be applied. */
 function removeOrphans() {
+  const compiled = /\.js(\.map)?$/
   for (const file of filesBelow(join(root, 'dist'))) {
-    if (!/\.js(\.map)?$/.test(file)) continue
-    const source = join(root, file.slice(join(root, 'dist').length + 1)).replace(/\.js(\.map)?$/, '.ts')
+    if (!compiled.test(file) && !isAsset(file)) continue
+    const source = join(root, file.slice(join(root, 'dist').length + 1)).replace(compiled, '.ts')
     if (!existsSync(source)) rmSync(file)
   }
 }
