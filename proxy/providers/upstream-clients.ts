@@ -3,6 +3,8 @@ import { Client, type Dispatcher, errors } from 'undici'
 /** A call as undici sees it. */
 interface Call extends Dispatcher.DispatchHandler {
   client: Client | null
+  /** Nobody wants its answer any more. */
+  readonly isOver: boolean
   onError(error: Error): void
 }
 
@@ -59,7 +61,9 @@ export class OriginClients {
     call.client = null
     queueMicrotask(() => {
       this.#free.push(client)
-      const next = this.#waiting.shift()
+      let next = this.#waiting.shift()
+      // Undici would take it, and end the connection to abort it.
+      while (next?.call.isOver) next = this.#waiting.shift()
       if (next !== undefined) this.dispatch(next.options, next.call)
     })
   }

@@ -159,7 +159,7 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   retries = 0
   sent = false
   client: Client | null = null
-  #over = false
+  isOver = false
   #answered = false
   /** Set while a request is on a socket. */
   #abort: (() => void) | null = null
@@ -177,13 +177,13 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   }
 
   abort(): void {
-    if (this.#over) return
+    if (this.isOver) return
     this.#finish()
     this.#abort?.()
   }
 
   resume(): void {
-    if (!this.#over) this.#resume?.()
+    if (!this.isOver) this.#resume?.()
   }
 
   // From here on: called by undici.
@@ -191,12 +191,12 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   onConnect(abort: (error?: Error) => void): void {
     this.#abort = abort
     // The caller left while a connection was being made.
-    if (this.#over) abort()
+    if (this.isOver) abort()
     else this.sent = true
   }
 
   onHeaders(status: number, raw: Buffer[], resume: () => void): boolean {
-    if (status < 200 || this.#over) return true
+    if (status < 200 || this.isOver) return true
     this.#answered = true
     this.#resume = resume
     this.handlers.onHead(status, name => headerValue(raw, name))
@@ -204,26 +204,26 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    return this.#over || this.handlers.onData(chunk)
+    return this.isOver || this.handlers.onData(chunk)
   }
 
   onComplete(): void {
     this.pool.giveBack(this)
-    if (this.#over) return
+    if (this.isOver) return
     this.#finish()
     this.handlers.onEnd()
   }
 
   onError(cause: Error): void {
     this.pool.giveBack(this)
-    if (this.#over) return
+    if (this.isOver) return
     this.#abort = null
     const error = asUpstreamError(cause)
     const mayRetry = !this.#answered && this.retries === 0
     if (mayRetry && (error.kind === 'refused' || error.kind === 'reset')) {
       this.retries = 1
       setTimeout(() => {
-        if (!this.#over) this.dispatch()
+        if (!this.isOver) this.dispatch()
       }, RETRY_DELAY_MS)
       return
     }
@@ -233,7 +233,7 @@ class PooledFlight implements Flight, Dispatcher.DispatchHandler {
   }
 
   #finish(): void {
-    this.#over = true
+    this.isOver = true
     this.pool.live--
   }
 }
