@@ -1,5 +1,4 @@
-import { Redis } from 'ioredis'
-import { connectCluster } from '../../shared/redis/cluster.js'
+import { connectRedis } from '../../shared/redis/connect.js'
 import type { CacheStore } from './response-cache.js'
 
 /** A cached answer is not worth a longer wait than this. */
@@ -9,11 +8,7 @@ const PREFIX = 'agh:cache:'
 /** @param url redis:// or rediss://; several, separated by commas, name a cluster. */
 export function connectRedisCache(url: string): CacheStore {
   const options = { commandTimeout: DEADLINE_MS, maxRetriesPerRequest: 0 }
-  const urls = url.split(',').map(each => each.trim())
-  const redis =
-    urls.length > 1
-      ? connectCluster(urls, options)
-      : new Redis(url, { ...options, enableOfflineQueue: false })
+  const redis = connectRedis(url, { ...options, enableOfflineQueue: false }, options)
   // Without a listener ioredis prints every failed reconnection; reads report what matters.
   redis.on('error', () => {})
   return {

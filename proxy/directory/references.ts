@@ -41,7 +41,7 @@ export interface TeamEpoch {
 interface Remembered {
   epoch: number
   found: FoundReferences
-  /** Characters of the question and the answer: what it costs in memory, some ten times that once its templates are parsed. */
+  /** Characters of question and answer: what it costs in memory, some ten times that once its templates are parsed. */
   size: number
 }
 

@@ -1,6 +1,6 @@
 import { type Cluster, Command, Redis } from 'ioredis'
 import type { Logger } from 'pino'
-import { connectCluster } from '../redis/cluster.js'
+import { connectRedis } from '../redis/connect.js'
 import { Breaker } from './breaker.js'
 import { Deadlines, REDIS_DEADLINE_MS, SILENCE_MS } from './deadline.js'
 import { LedgerUnavailable } from './ledger.js'
@@ -34,7 +34,7 @@ export class RedisStore {
     private readonly deadlineMs: number = REDIS_DEADLINE_MS,
   ) {
     this.deadlines = new Deadlines(deadlineMs)
-    this.client = connect(url)
+    this.client = connectRedis(url, settings)
     this.client.on('ready', () => this.cameBack())
     this.client.on('error', error => this.wentAway(error))
     this.client.on('close', () => this.wentAway(new Error('The connection was closed.')))
@@ -178,7 +178,7 @@ export class RedisStore {
   }
 }
 
-/** Settings that both kinds of client share; reliability notes, 4.3, has what their defaults do with a frozen server. */
+/** Of the one client; a cluster's are in `connectRedis`. Reliability notes, 4.3, has what their defaults do with a frozen server. */
 const settings = {
   enableOfflineQueue: false,
   // A command that was under way when the connection broke may have been carried out: it is never sent twice.
@@ -188,10 +188,4 @@ const settings = {
   retryStrategy: (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 4), 500),
   // After a failover the old primary refuses writes: find the new one.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-}
-
-/** One URL: Redis or Valkey, `rediss://` for TLS. Several, separated by commas: the seed nodes of a cluster. */
-function connect(redisUrl: string): Redis | Cluster {
-  const urls = redisUrl.split(',').map(url => url.trim())
-  return urls.length === 1 ? new Redis(redisUrl, settings) : connectCluster(urls)
 }

@@ -1,7 +1,23 @@
-import { Cluster, type RedisOptions } from 'ioredis'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
 
 /** A node that does not take the connection by then is passed over. */
 const CONNECT_MS = 1000
+
+/**
+ * One URL: Redis or Valkey, `rediss://` for TLS. Several, separated by commas: the seed nodes of a cluster.
+ *
+ * @param single options of the one client. @param nodes those of each node's client, where they are others than usual.
+ */
+export function connectRedis(
+  redisUrl: string,
+  single: Omit<RedisOptions, 'replyMapping'>,
+  nodes: NodeOptions = {},
+): Redis | Cluster {
+  const urls = redisUrl.split(',').map(url => url.trim())
+  return urls.length === 1 ? new Redis(redisUrl, single) : connectCluster(urls, nodes)
+}
+
+type NodeOptions = Pick<RedisOptions, 'commandTimeout' | 'maxRetriesPerRequest'>
 
 /**
  * The clients of a Redis Cluster. A command fails at once while the cluster is away: ioredis would keep it until the
@@ -10,10 +26,7 @@ const CONNECT_MS = 1000
  * @param urls the seed nodes; user, password and TLS of the first are every node's.
  * @param nodes more options of each node's client.
  */
-export function connectCluster(
-  urls: readonly string[],
-  nodes: Pick<RedisOptions, 'commandTimeout' | 'maxRetriesPerRequest'> = {},
-): Cluster {
+function connectCluster(urls: readonly string[], nodes: NodeOptions): Cluster {
   const { protocol, username, password } = new URL(urls[0] as string)
   return new Cluster([...urls], {
     enableOfflineQueue: false,
