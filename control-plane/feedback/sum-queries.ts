@@ -14,6 +14,14 @@ export const sumsOfFeedback = (sql: Sql): Fragment => sql`
   count(*) as count, count(rating) as rated, coalesce(sum(rating), 0) as rating_sum,
   count(*) filter (where rating < 0) as down`
 
+/** What a trace's feedback counts for, once each: dimension and key. @param trace a row with the trace's whole key. */
+export const keysOfTrace = (sql: Sql, trace: Fragment): Fragment => sql`
+  select distinct d.dimension, d.key
+  from spans s
+  cross join lateral (values ('model', s.model), ('prompt_version', s.prompt_version_id::text)) as d(dimension, key)
+  where s.team_id = ${trace}.team_id and s.trace_received_at = ${trace}.trace_received_at
+    and s.trace_id = ${trace}.trace_id and s.kind = 'llm' and d.key is not null`
+
 /**
  * Adds feedback to the sums and takes it away, in the statement that writes it.
  *
@@ -29,13 +37,7 @@ export const insertFeedbackChanges = (tx: Sql, changes: Fragment): Fragment => t
       coalesce(sum(sign) filter (where rating < 0), 0) as down
     from (${changes}) change group by 1, 2, 3, 4
   ) c
-  cross join lateral (
-    select distinct d.dimension, d.key
-    from spans s
-    cross join lateral (values ('model', s.model), ('prompt_version', s.prompt_version_id::text)) as d(dimension, key)
-    where s.team_id = c.team_id and s.trace_received_at = c.trace_received_at and s.trace_id = c.trace_id
-      and s.kind = 'llm' and d.key is not null
-  ) k
+  cross join lateral (${keysOfTrace(tx, tx`c`)}) k
   where (c.count, c.rated, c.rating_sum, c.down) <> (0, 0, 0, 0)
   group by 1, 2, 3, 4`
 

@@ -4,7 +4,7 @@ import type { Range } from '../traces/hour-parts.js'
 import type { Fragment } from '../traces/queries.js'
 import { ALL_TIME } from '../traces/window.js'
 import type { SumDimension } from './key-shifts.js'
-import { sumsOfFeedback } from './sum-queries.js'
+import { keysOfTrace, sumsOfFeedback } from './sum-queries.js'
 
 export interface FeedbackCount {
   key: string
@@ -36,10 +36,6 @@ function partsOf({ from, to }: Window): { days: Range; ends: Range[] } {
   return { days: { fromMs: first, toMs: last }, ends }
 }
 
-/** A column of the llm spans, as text. */
-const keyColumn = (sql: Sql, dimension: SumDimension): Fragment =>
-  dimension === 'model' ? sql`s.model` : sql`s.prompt_version_id::text`
-
 /**
  * Whole days from the sums. At the ends of the window feedback is folded by trace, then counted once for every distinct
  * key of the trace's llm spans (spec 2, summary attribution). So the cost follows the keys of a day times the days, and
@@ -47,22 +43,18 @@ const keyColumn = (sql: Sql, dimension: SumDimension): Fragment =>
  */
 function countsBy(sql: Sql, teamId: string, window: Window, dimension: SumDimension): Fragment {
   const { days, ends } = partsOf(window)
-  const key = keyColumn(sql, dimension)
   const dayOf = (ms: number) => sql`(${new Date(ms)}::timestamptz at time zone 'UTC')::date`
   const ofDays = sql`
     team_id = ${teamId} and dimension = ${dimension} and day >= ${dayOf(days.fromMs)} and day < ${dayOf(days.toMs)}`
   return sql`
     with judged as materialized (
-      select f.trace_received_at, f.trace_id, ${sumsOfFeedback(sql)}
+      select f.team_id, f.trace_received_at, f.trace_id, ${sumsOfFeedback(sql)}
       from feedback f where f.team_id = ${teamId} and ${receivedWithin(sql, sql`f.created_at`, ends)}
-      group by f.trace_received_at, f.trace_id
+      group by f.team_id, f.trace_received_at, f.trace_id
     ), parts as (
       select k.key, j.count, j.rated, j.rating_sum, j.down
-      from judged j cross join lateral (
-        select distinct ${key} as key from spans s
-        where s.team_id = ${teamId} and s.trace_received_at = j.trace_received_at and s.trace_id = j.trace_id
-          and s.kind = 'llm' and ${key} is not null
-      ) k
+      from judged j cross join lateral (${keysOfTrace(sql, sql`j`)}) k
+      where k.dimension = ${dimension}
       union all
       select key, count, rated, rating_sum, down from feedback_sums where ${ofDays}
       union all
